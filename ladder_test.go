@@ -84,6 +84,7 @@ var floors = map[string]int{
 	"internal/workflow/asl":       0, // the States Language; pure, and validation reads it
 	"internal/workflow/graph":     1, // a state machine as a drawing; pure, ctl shows it
 	"internal/imageregistry":      1, // a registry of images; knows no function
+	"internal/imageaccess":        1, // how a machine gets into registries of images
 	"internal/gpu":                4, // jobs on Slurm clusters; only roles makes one
 	"internal/gpu/plan":           1, // what a GpuJob is for Slurm, and what news of it mean; pure
 	"internal/gpu/results":        1, // files that came back; knows no object

@@ -60,10 +60,12 @@ type Config struct {
 	PodPidsLimit       int
 	RandomHostPorts    bool
 	InsecureRegistries []string
-	NodeLabels         map[string]string
-	ContainerLogSize   int64
-	ContainerLogFiles  int
-	HeartbeatInterval  time.Duration
+	// RegistryAuthFile is a docker config.json with this machine's logins to registries; empty: it has none.
+	RegistryAuthFile  string
+	NodeLabels        map[string]string
+	ContainerLogSize  int64
+	ContainerLogFiles int
+	HeartbeatInterval time.Duration
 	// ShutdownGracePeriod is how long this machine's shutdown waits for pods to end, 0: it does not;
 	// ShutdownGracePeriodCriticalPods is the part of it that is kept for critical pods.
 	ShutdownGracePeriod, ShutdownGracePeriodCriticalPods time.Duration
@@ -92,6 +94,10 @@ type Config struct {
 	// FunctionBase is the archive of the image on which Python functions stand; FunctionAddress where functions are called
 	// without asking who calls, host and port; empty: nowhere.
 	FunctionBase, FunctionAddress string
+	// RegistryAddress is where the cluster's own registry of images has a port of its own, host and port; empty: nowhere.
+	RegistryAddress string
+	// FunctionRegistry is where images of functions lie, HOST[:PORT][/PATH]; empty: in the cluster's own registry.
+	FunctionRegistry string
 	// FunctionPort is where masters answer for the Services of functions.
 	FunctionPort int
 	// Prometheus is the URL of the one that answers for custom and external metrics; empty: nobody does. Its user and password
@@ -351,6 +357,8 @@ var Keys = []Key{
 	{Name: "insecure-registries", Default: "", Doc: "registries to speak plain HTTP with, HOST:PORT separated by commas; those on loopback always are",
 		set: func(c *Config, v string) error { c.InsecureRegistries = list(v); return nil },
 		get: func(c *Config) string { return strings.Join(c.InsecureRegistries, ",") }},
+	{Name: "registry-authfile", Default: "", Doc: "the file with this machine's logins to registries, in the form of docker's config.json: it pulls images with them that a pod's own imagePullSecrets do not open, for whichever pod, and as a master pushes those of functions (function-registry); read again each time",
+		set: file(func(c *Config) *string { return &c.RegistryAuthFile }), get: func(c *Config) string { return c.RegistryAuthFile }},
 	{Name: "container-log-size", Default: "10Mi", Doc: "the size at which a container's log file is rotated",
 		set: bytesBetween(4<<10, 1<<40, func(c *Config) *int64 { return &c.ContainerLogSize }),
 		get: func(c *Config) string { return size(c.ContainerLogSize) }},
@@ -417,7 +425,11 @@ var Keys = []Key{
 	{Name: "function-base", Default: "", Doc: "the image on which Python functions stand, on masters, the same on all: an OCI archive (make images makes build/functions/python.tar); empty: only functions with images of their own",
 		set: file(func(c *Config) *string { return &c.FunctionBase }), get: func(c *Config) string { return c.FunctionBase }},
 	{Name: "function-address", Default: "127.0.0.1:8081", Doc: "where functions are called by POST /NAME, without asking who calls, on masters; off: nowhere",
-		set: setFunctionAddress, get: func(c *Config) string { return c.FunctionAddress }},
+		set: addressOrOff("127.0.0.1:8081", func(c *Config) *string { return &c.FunctionAddress }), get: func(c *Config) string { return c.FunctionAddress }},
+	{Name: "registry-address", Default: "off", Doc: "a port for the cluster's own registry of images alone, on masters, as 0.0.0.0:5000: what it also is below /v2/ of the API, with the same certificates and rights; off: none",
+		set: addressOrOff("0.0.0.0:5000", func(c *Config) *string { return &c.RegistryAddress }), get: func(c *Config) string { return c.RegistryAddress }},
+	{Name: "function-registry", shared: ofMasters, Default: "", Doc: "another registry for the images of functions, HOST[:PORT][/PATH], the same on all masters: they push there with the logins of registry-authfile, and nodes pull there as from any registry; the path is this cluster's alone; empty: the cluster's own",
+		set: setFunctionRegistry, get: func(c *Config) string { return c.FunctionRegistry }, secret: true},
 	{Name: "function-port", shared: ofMasters, Default: "8082", Doc: "the port on which masters answer for functions that have an address of their own, the same on all masters; it is open while there is such a function, to the cluster's pods and nodes; 0: none gets an address",
 		set: intBetween(0, 65535, func(c *Config) *int { return &c.FunctionPort }), get: func(c *Config) string { return fmt.Sprint(c.FunctionPort) }},
 	{Name: "prometheus", Default: "", Doc: "the Prometheus that answers for the metrics of autoscalers beyond cpu and memory (custom.metrics.k8s.io, external.metrics.k8s.io), on masters: its URL, http://127.0.0.1:9090; empty: these are not served",

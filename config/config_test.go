@@ -230,6 +230,23 @@ func TestPrometheus(t *testing.T) {
 	}
 }
 
+// Another registry for functions' images: what its name may be; a login in it is told to nobody.
+func TestFunctionRegistry(t *testing.T) {
+	for v, says := range map[string]string{"https://r.example": "without a scheme", "me:abc@r.example/x": "without a login", "registry/x": "HOST is localhost or has a dot",
+		"r.example/X": "small letters", "r.example/" + strings.Repeat("a", 200): "at most", "r.example/": "expected HOST"} {
+		_, err := load(t, "", nil, map[string]string{"function-registry": v})
+		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "abc") {
+			t.Errorf("%s: %v", v, err)
+		}
+	}
+	for _, v := range []string{"", "docker.io/me", "localhost:5000", "[::1]:5000/a/b", "10.0.0.1:5000", "registry.example.org/cluster-1"} {
+		c, err := load(t, "", nil, map[string]string{"function-registry": v, "registry-authfile": "config.json"})
+		if err != nil || c.FunctionRegistry != v || !filepath.IsAbs(c.RegistryAuthFile) || c.Shared()["function-registry"] != v {
+			t.Errorf("%s: %v", v, err)
+		}
+	}
+}
+
 // A Node manifest of a seed system gives name, labels and range; what is said otherwise wins.
 func TestNodeConfig(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "node.yaml")

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/distribution/reference"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -239,17 +240,35 @@ func setServers(c *Config, v string) error {
 	return nil
 }
 
-// setFunctionAddress accepts an address and a port, or off.
-func setFunctionAddress(c *Config, v string) error {
-	if v == "off" || v == "" {
-		c.FunctionAddress = ""
+// addressOrOff accepts an address and a port, as the example, or off.
+func addressOrOff(example string, at func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, v string) error {
+		if v == "off" || v == "" {
+			*at(c) = ""
+			return nil
+		}
+		address, err := netip.ParseAddrPort(v)
+		if err != nil || address.Port() == 0 {
+			return fmt.Errorf("expected an address and a port, as %s, or off", example)
+		}
+		*at(c) = address.String()
 		return nil
 	}
-	at, err := netip.ParseAddrPort(v)
-	if err != nil || at.Port() == 0 {
-		return errors.New("expected an address and a port, as 127.0.0.1:8081, or off")
+}
+
+// setFunctionRegistry accepts the name of a registry, with a path or without, below which images of functions can have names.
+func setFunctionRegistry(c *Config, v string) error {
+	c.FunctionRegistry = v
+	if v == "" {
+		return nil
 	}
-	c.FunctionAddress = at.String()
+	if strings.Contains(v, "://") || strings.Contains(v, "@") {
+		return errors.New("expected HOST[:PORT][/PATH], without a scheme and without a login, which is one of --registry-authfile; for plain HTTP there is --insecure-registries")
+	}
+	// The longest names of a namespace and a function.
+	if _, err := reference.ParseNamed(v + "/functions/" + strings.Repeat("n", 63) + "/" + strings.Repeat("f", 63)); err != nil {
+		return errors.New("expected HOST[:PORT][/PATH], as registry.example.org:5000/cluster1: HOST is localhost or has a dot or a port, PATH has small letters and is at most 100 long")
+	}
 	return nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 
 	"minik8s/config"
+	"minik8s/internal/apiserver"
 	"minik8s/internal/apiserver/aggregator"
 	"minik8s/internal/balancer"
 	"minik8s/internal/certs"
@@ -130,6 +131,8 @@ type Daemon struct {
 	// gpuConfig is what the two halves of package gpu share, on a master; see gpus.
 	gpuConfig gpu.Config
 	gpuOnce   sync.Once
+	// apiServer is there from the start of the part of that name; it has the registry of images, too.
+	apiServer *apiserver.Server
 	// functions is what calls of functions need on every master.
 	functions functionParts
 	// mastersWay is how calls go to other masters.

@@ -39,7 +39,8 @@ func (d *Daemon) makeFunctions() {
 	f.registry = imageregistry.New(imageregistry.Config{Dir: d.path("registry"), Log: d.log, Missing: func(ctx context.Context, repository, digest string) {
 		f.images.Missing(ctx, repository, digest)
 	}})
-	f.images = function.NewImages(part, d.path("functions"), d.cfg.FunctionBase, f.registry, d.log)
+	f.images = function.NewImages(part, d.path("functions"), d.cfg.FunctionBase, f.registry,
+		function.Elsewhere{Name: d.cfg.FunctionRegistry, AuthFile: d.cfg.RegistryAuthFile, Insecure: d.cfg.InsecureRegistries}, d.log)
 	f.server = function.NewServer(part, function.Config{Master: d.cfg.NodeName, Leader: d.leaderName, Other: d.otherAPI, Log: d.log})
 }
 
@@ -91,7 +92,7 @@ func (d *Daemon) runFunctionCalls(ctx context.Context, ready func()) error {
 		<-ctx.Done()
 		return nil
 	}
-	l, err := d.listenPatiently(ctx, "function-address", d.cfg.FunctionAddress)
+	l, err := d.listenPatiently(ctx, "functions cannot be called there; the API's way to them (functions/NAME/call) is open", "function-address", d.cfg.FunctionAddress)
 	if err != nil {
 		return nil // it ends
 	}
@@ -107,19 +108,34 @@ func (d *Daemon) runFunctionDoor(ctx context.Context, ready func()) error {
 	}
 	return function.NewDoor(d.functions.server, function.DoorConfig{Domain: d.cfg.ClusterDomain, Inside: d.inCluster, Home: d.namespaceOf,
 		Listen: func(ctx context.Context) (net.Listener, error) {
-			return d.listenPatiently(ctx, "function-port", net.JoinHostPort(d.cfg.APIAddress, strconv.Itoa(d.cfg.FunctionPort)))
+			return d.listenPatiently(ctx, "functions cannot be called there; the API's way to them (functions/NAME/call) is open", "function-port", net.JoinHostPort(d.cfg.APIAddress, strconv.Itoa(d.cfg.FunctionPort)))
 		}}).Run(ctx, ready)
 }
 
-// listenPatiently opens a port; while another program has it, it tries again: that is no reason to do without the rest.
-func (d *Daemon) listenPatiently(ctx context.Context, setting, address string) (net.Listener, error) {
+// runRegistryPort serves the cluster's own registry of images on a port of its own, beside /v2/ of the API's.
+func (d *Daemon) runRegistryPort(ctx context.Context, ready func()) error {
+	ready()
+	if d.cfg.RegistryAddress == "" {
+		<-ctx.Done()
+		return nil
+	}
+	l, err := d.listenPatiently(ctx, "images cannot be pushed and pulled there; below /v2/ of the API they can", "registry-address", d.cfg.RegistryAddress)
+	if err != nil {
+		return nil // it ends
+	}
+	return d.apiServer.ServeImages(ctx, l)
+}
+
+// listenPatiently opens a port; while another program has it, it tries again: that is no reason to do without the rest. without is
+// what that means, and is said once.
+func (d *Daemon) listenPatiently(ctx context.Context, without, setting, address string) (net.Listener, error) {
 	for told := false; ; {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 		if err == nil || ctx.Err() != nil {
 			return l, err
 		}
 		if !told {
-			d.log.Warn("functions cannot be called there; the API's way to them (functions/NAME/call) is open", setting, address, "error", err)
+			d.log.Warn(without, setting, address, "error", err)
 			told = true
 		}
 		select {

@@ -46,11 +46,11 @@ func functionBase(t *testing.T) []string {
 	return []string{"--function-base", base}
 }
 
-func newFunctions(t *testing.T, port int) *caller {
+func newFunctions(t *testing.T, port int, args ...string) *caller {
 	t.Helper()
 	needRoot(t)
 	address := fmt.Sprintf("127.0.0.1:%d", port)
-	p := newProcess(t, append(functionBase(t), "--function-address", address)...)
+	p := newProcess(t, append(append(functionBase(t), "--function-address", address), args...)...)
 	return &caller{p, p.up(), address}
 }
 

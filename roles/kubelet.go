@@ -21,7 +21,7 @@ func (d *Daemon) runKubelet(ctx context.Context, ready func()) error {
 	k := kubelet.New(kubelet.Config{
 		NodeName: d.cfg.NodeName, NodeIP: d.cfg.NodeIP, Port: int32(d.kubeletPort), DataDir: d.cfg.DataDir, CgroupRoot: d.cfg.CgroupRoot,
 		PodCIDR: d.cfg.PodCIDR, MaxPods: d.cfg.MaxPods, PodPidsLimit: int64(d.cfg.PodPidsLimit), ClusterDNS: d.cfg.ClusterDNS, ClusterDomain: d.cfg.ClusterDomain,
-		RandomHostPorts: d.cfg.RandomHostPorts, Version: info.GitVersion,
+		RandomHostPorts: d.cfg.RandomHostPorts, RegistryAuthFile: d.cfg.RegistryAuthFile, Version: info.GitVersion,
 		RuntimeVersion: containerdVersion(), Labels: d.nodeLabels(), APIAddress: d.announcedAPI(),
 		Checkpoints: true, Views: d.nodeViews(), Unavailable: d.avoidMaster, Heard: d.heard.tell, Networks: networks(),
 		Network: nodeNetwork{hostNetwork{d.network}, d.runtime}, HeartbeatInterval: d.cfg.HeartbeatInterval,

@@ -75,6 +75,7 @@ func (d *Daemon) masterParts() []supervise.Part {
 		{Name: "clustertrust-controller", Policy: supervise.Keep, Run: d.runTrust, After: []string{"apiserver"}},
 		{Name: gpu.SweeperName, Policy: supervise.Keep, Run: d.runGPUSweeper, After: []string{"registry"}},
 		{Name: "function-calls", Policy: supervise.Keep, Run: d.runFunctionCalls, After: []string{"apiserver"}},
+		{Name: "registry-port", Policy: supervise.Keep, Run: d.runRegistryPort, After: []string{"apiserver"}},
 		{Name: "function-addresses", Policy: supervise.Keep, Run: d.runFunctionDoor, After: []string{"apiserver"}},
 		{Name: "leader", Policy: supervise.Keep, Run: d.runLeader, After: []string{"apiserver"}, StopTimeout: 4 * time.Second},
 	}
@@ -146,7 +147,9 @@ func (d *Daemon) runAPI(ctx context.Context, ready func()) error {
 		Listener: d.door,
 		Parts:    d.states, Ready: d.ready, Panics: loop.Panics, Version: VersionInfo(), Log: d.log,
 	}
-	return apiserver.New(cfg).Run(ctx, func() {
+	s := apiserver.New(cfg)
+	d.apiServer = s
+	return s.Run(ctx, func() {
 		d.serving.Store(true)
 		ready()
 	})

@@ -10,7 +10,7 @@
 //
 // The way of a request, each step a file or package of its own:
 //
-//	listen.go            the HTTPS port and root's unix socket
+//	listen.go            the HTTPS ports, of which one may serve images alone, and root's unix socket
 //	guard.go             around every request: panics, errors, counting
 //	authentication/      the user of the request
 //	server.go            the paths

@@ -16,12 +16,7 @@ import (
 func (s *Server) listen(ctx context.Context) ([]net.Listener, error) {
 	var out []net.Listener
 	if s.cfg.Listener != nil {
-		out = append(out, tls.NewListener(s.cfg.Listener, &tls.Config{
-			Time:           clock.Now,
-			GetCertificate: s.cfg.Cert.ForServer, MinVersion: tls.VersionTLS12,
-			ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: s.cfg.ClientCA,
-			NextProtos: []string{"h2", "http/1.1"},
-		}))
+		out = append(out, s.secured(s.cfg.Listener))
 	}
 	if s.cfg.Socket != "" {
 		l, err := listenSocket(ctx, s.cfg.Socket)
@@ -31,6 +26,16 @@ func (s *Server) listen(ctx context.Context) ([]net.Listener, error) {
 		out = append(out, l)
 	}
 	return out, nil
+}
+
+// secured is a port with the server's certificate, where clients may show theirs.
+func (s *Server) secured(l net.Listener) net.Listener {
+	return tls.NewListener(l, &tls.Config{
+		Time:           clock.Now,
+		GetCertificate: s.cfg.Cert.ForServer, MinVersion: tls.VersionTLS12,
+		ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: s.cfg.ClientCA,
+		NextProtos: []string{"h2", "http/1.1"},
+	})
 }
 
 func closeAll(ls []net.Listener) (err error) {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -187,8 +188,30 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 	if err != nil {
 		return err
 	}
+	err = s.serve(ctx, s.echo, listeners, ready)
+	if s.cfg.Socket != "" {
+		os.Remove(s.cfg.Socket) //nolint:errcheck // a stale socket is replaced at the next start
+	}
+	return err
+}
+
+// ServeImages serves the cluster's own registry of images alone on a port of its own, until ctx ends; it closes the port. It is what Run
+// serves below /v2/, with the same certificates, identities, rights and limits.
+func (s *Server) ServeImages(ctx context.Context, l net.Listener) error {
+	images := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/v2/") {
+			http.Error(w, "here is the registry of images alone, below /v2/", http.StatusNotFound)
+			return
+		}
+		s.echo.ServeHTTP(w, r)
+	})
+	return s.serve(ctx, images, []net.Listener{s.secured(l)}, func() {})
+}
+
+// serve serves until ctx ends; ready is called when it does.
+func (s *Server) serve(ctx context.Context, h http.Handler, listeners []net.Listener, ready func()) (err error) {
 	srv := &http.Server{
-		Handler: s.echo, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: answerTimes * s.cfg.WriteTimeout, MaxHeaderBytes: maxHeader,
+		Handler: h, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, WriteTimeout: answerTimes * s.cfg.WriteTimeout, MaxHeaderBytes: maxHeader,
 		// Failed handshakes and clients that disconnect are not the server's errors.
 		ErrorLog:    log.New(io.Discard, "", 0),
 		BaseContext: func(net.Listener) context.Context { return ctx }, // ends the watches at shutdown
@@ -207,9 +230,6 @@ func (s *Server) Run(ctx context.Context, ready func()) error {
 		if srv.Shutdown(stop) != nil {
 			srv.Close() //nolint:errcheck // no way to handle the error
 		}
-	}
-	if s.cfg.Socket != "" {
-		os.Remove(s.cfg.Socket) //nolint:errcheck // a stale socket is replaced at the next start
 	}
 	return err
 }

@@ -36,6 +36,12 @@ const ControllerName = "function-controller"
 // again is after how long is tried again what others have to put right.
 const again = 10 * time.Second
 
+// soon is after how long is tried again what waits for its turn.
+const soon = 200 * time.Millisecond
+
+// longestSweepPause is after how long at most is tried again to remove images.
+const longestSweepPause = 10 * time.Minute
+
 // Controller runs Functions, and the calls for which nobody waits.
 type Controller struct {
 	client    client.Interface
@@ -60,6 +66,7 @@ type Controller struct {
 
 	mu      sync.Mutex
 	refs    map[types.UID]made  // the newest image of each function
+	doubts  map[types.UID]bool  // those of which a node could not pull it
 	present map[loop.Key]string // the name of each function's present ReplicaSet
 	sweeps  chan struct{}
 }
@@ -82,7 +89,7 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 		services:  informer.New[*corev1.Service](c, api.Services, opts),
 		slices:    informer.New[*discoveryv1.EndpointSlice](c, api.EndpointSlices, opts),
 		port:      port,
-		refs:      map[types.UID]made{}, present: map[loop.Key]string{}, store: newStored(), sweeps: make(chan struct{}, 1),
+		refs:      map[types.UID]made{}, doubts: map[types.UID]bool{}, present: map[loop.Key]string{}, store: newStored(), sweeps: make(chan struct{}, 1),
 	}
 	f.dispatch = newDispatcher(c, log, f.presentSet, func(key loop.Key) bool {
 		_, ok := f.functions.Get(key.Namespace, key.Name)
@@ -98,6 +105,9 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 	f.triggers = newTriggers(f, kinds)
 	f.functions.OnChange(func(old, now *minik8s.Function) {
 		f.triggers.changed(old, now)
+		if old != nil && (now == nil || now.Status.Image != old.Status.Image) {
+			f.left(old.Namespace, old.Name, old.Status.Image)
+		}
 		if now == nil {
 			f.forget(old)
 			f.sweep()
@@ -113,6 +123,7 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 		if name, ok := set.Annotations[plan.NameAnnotation]; ok {
 			f.loop.Add(loop.Key{Namespace: set.Namespace, Name: name})
 			if now == nil {
+				f.left(set.Namespace, name, imageOf(set.Spec.Template.Spec.Containers))
 				f.sweep() // its image may be one that nobody has any more
 			}
 		}
@@ -125,6 +136,11 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 		if name, ok := pod.Annotations[plan.NameAnnotation]; ok && pod.Labels[minik8s.FunctionLabel] == plan.Derived(name) {
 			key := loop.Key{Namespace: pod.Namespace, Name: name}
 			f.dispatch.pod(key, old, now)
+			if now == nil {
+				f.left(pod.Namespace, name, imageOf(old.Spec.Containers))
+			} else if f.images.Elsewhere() && pullFails(now) && !(old != nil && pullFails(old)) {
+				f.pushAgain(now)
+			}
 			f.loop.Add(key)
 			if set := f.presentSet(key); now == nil && set != nil && set.Labels[plan.VersionLabel] != old.Labels[plan.VersionLabel] {
 				f.sweep()
@@ -151,6 +167,7 @@ func (f *Controller) forget(fn *minik8s.Function) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.refs, fn.UID)
+	delete(f.doubts, fn.UID)
 	delete(f.present, key)
 }
 
@@ -214,25 +231,36 @@ func (f *Controller) makeSet(ctx context.Context, key loop.Key, n int32) error {
 func (f *Controller) ref(ctx context.Context, fn *minik8s.Function) (string, error) {
 	f.mu.Lock()
 	m, ok := f.refs[fn.UID]
+	doubted := f.doubts[fn.UID]
 	f.mu.Unlock()
-	if ok && m.generation == fn.Generation {
+	if ok && m.generation == fn.Generation && !doubted {
 		return m.ref, nil
 	}
 	m = made{generation: fn.Generation}
 	var err error
 	if fn.Spec.Image == "" {
-		if m.platform, err = f.images.Platform(ctx); err != nil {
+		if m.platform, err = f.images.Platform(); err != nil {
 			return "", err
 		}
 	}
 	// What another master has made, or this one before, is the same image: it is made again when a node asks for it and it is not here.
-	if s := &fn.Status; s.Image != "" && s.ObservedGeneration == fn.Generation && m.platform != "" && s.Platform == m.platform {
-		m.ref = s.Image
-	} else if m.ref, err = f.images.Ref(ctx, fn); err != nil {
+	s := &fn.Status
+	known := s.Image != "" && s.ObservedGeneration == fn.Generation && m.platform != "" && s.Platform == m.platform && f.images.Holds(s.Image)
+	if m.ref = s.Image; !known || doubted {
+		m.ref, err = f.images.Ref(ctx, fn)
+	}
+	if err != nil && known { // nodes that have it do without the registry
+		if !errors.Is(err, errBusy) { // then the node's next attempt has it tried again
+			f.log.Warn("an image that a node could not pull cannot be pushed again", "function", keyOf(fn).String(), "error", err)
+		}
+		m.ref, err = s.Image, nil
+	}
+	if err != nil {
 		return "", err
 	}
 	f.mu.Lock()
 	f.refs[fn.UID] = m
+	delete(f.doubts, fn.UID)
 	f.mu.Unlock()
 	return m.ref, nil
 }
@@ -247,12 +275,19 @@ func (f *Controller) reconcile(ctx context.Context, key loop.Key) error {
 		return err
 	}
 	ref, err := f.ref(ctx, fn)
+	if errors.Is(err, errBusy) {
+		f.loop.AddAfter(key, soon)
+		return nil
+	}
 	if err != nil {
 		reason := "ImageFailed"
-		if errors.Is(err, errNoBase) {
+		switch {
+		case errors.Is(err, errNoBase):
 			reason = "NoBaseImage"
+		case errors.As(err, new(*registryError)):
+			reason = "RegistryFailed"
 		}
-		f.loop.AddAfter(key, again)
+		f.loop.AddAfter(key, retryAfter(err))
 		return f.say(ctx, fn, at, nil, metav1.Condition{Type: minik8s.FunctionReady, Status: metav1.ConditionFalse, Reason: reason, Message: err.Error()})
 	}
 	want := plan.Set(fn, ref, owner.Ref(fn))
@@ -373,6 +408,39 @@ func (f *Controller) say(ctx context.Context, fn *minik8s.Function, at addressed
 	return err
 }
 
+// imageOf is the image of an instance.
+func imageOf(containers []corev1.Container) string {
+	if len(containers) == 0 {
+		return ""
+	}
+	return containers[0].Image
+}
+
+// left has an image looked at that a function's object has named. Only the function's own images are removed: it may name others', too.
+func (f *Controller) left(namespace, name, ref string) {
+	if ref != "" && f.images.Left(plan.Repository(namespace, name), ref) {
+		f.sweep()
+	}
+}
+
+// pullFails reports whether a node could not pull a pod's image.
+func pullFails(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		return s.State.Waiting != nil && s.State.Waiting.Reason == "ErrImagePull"
+	})
+}
+
+// pushAgain has the image of an instance pushed again, if it is its function's present one: somebody may have removed it there.
+func (f *Controller) pushAgain(pod *corev1.Pod) {
+	fn, ok := f.functions.Get(pod.Namespace, pod.Annotations[plan.NameAnnotation])
+	if !ok || fn.Spec.Image != "" || fn.Status.Image != imageOf(pod.Spec.Containers) {
+		return
+	}
+	f.mu.Lock()
+	f.doubts[fn.UID] = true
+	f.mu.Unlock()
+}
+
 // sweep has images removed that no function has.
 func (f *Controller) sweep() {
 	select {
@@ -381,30 +449,41 @@ func (f *Controller) sweep() {
 	}
 }
 
+// keepSweeping removes images. What fails is told once, and tried again after a while.
 func (f *Controller) keepSweeping(ctx context.Context) error {
+	var pause time.Duration
+	var retry <-chan time.Time
 	for {
 		select {
 		case <-f.sweeps:
+		case <-retry:
 		case <-ctx.Done():
 			return nil
 		}
-		if err := f.images.Sweep(ctx, f.usedImages()); err != nil && ctx.Err() == nil {
-			f.log.Warn("images that no function needs are still there", "error", err)
+		err := f.images.Sweep(ctx, f.usedImages)
+		if err == nil {
+			pause, retry = 0, nil
+			continue
 		}
+		if pause == 0 && ctx.Err() == nil {
+			f.log.Warn("images that no function needs are still there; it is tried again", "error", err)
+		}
+		pause = min(max(2*pause, again), longestSweepPause)
+		retry = time.After(pause)
 	}
 }
 
-// usedImages are the digests of the images that functions and their instances have, by repository.
+// usedImages are the images that functions and their instances have, by repository.
 func (f *Controller) usedImages() map[string][]string {
 	used := map[string][]string{}
 	for _, fn := range f.functions.List() {
-		used[plan.Repository(fn.Namespace, fn.Name)] = []string{digestOf(fn.Status.Image)}
+		used[plan.Repository(fn.Namespace, fn.Name)] = []string{fn.Status.Image}
 	}
 	add := func(o api.Object, containers []corev1.Container) {
 		if name, ok := o.GetAnnotations()[plan.NameAnnotation]; ok && len(containers) > 0 {
 			at := plan.Repository(o.GetNamespace(), name)
 			if _, there := used[at]; there {
-				used[at] = append(used[at], digestOf(containers[0].Image))
+				used[at] = append(used[at], imageOf(containers))
 			}
 		}
 	}

@@ -26,7 +26,10 @@
 //     address, and for pods and nodes of the cluster alone; who is called is said by the Host of the request.
 //   - Images, on every master, makes images and pushes them to the cluster's registry there. An image is the same bytes wherever it is
 //     made, so a master that is asked for one that another has made makes it again, and not before. An image goes when no Function, ReplicaSet or
-//     instance has it, from the leading master; other masters look when they lead.
+//     instance has it, from the leading master; other masters look when they lead. They may lie in another registry instead (elsewhere.go), of
+//     which little is asked: to push, to look whether an image is there, and to remove one by its digest. It is never asked for a list, so that
+//     nothing is removed there but what this cluster's objects have named; an image stays whose leading master is killed before it has removed it. A registry that does not answer is
+//     tried again after a while, and disturbs no function whose image it has. An image that a node cannot pull there is pushed again.
 //
 // It promises: a call is answered once, with its result or with whose fault it was that there is none (function, caller, platform). A call that
 // fits its time is not dropped because no instance runs. It is sent to another instance only if nothing of it was sent before. A call
@@ -43,6 +46,7 @@
 //
 //	controller.go  images and ReplicaSets; status
 //	images.go      the images
+//	elsewhere.go   another registry for them than the cluster's own
 //	triggers.go    calls by schedule
 //	changes.go     calls by changes of objects
 //	address.go     functions' own addresses: Services

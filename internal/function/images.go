@@ -27,29 +27,52 @@ const RegistryHost = "registry.minik8s.io:5000"
 // errNoBase means that Python functions cannot have images.
 var errNoBase = errors.New("there is no image with Python to stand on: start the masters with --function-base=FILE, an OCI archive (make images makes build/functions/python.tar)")
 
+// errBusy means that another image is being pushed to another registry, or removed there. It is worth trying again soon.
+var errBusy = errors.New("another image is being pushed")
+
 // Images makes the images of functions on one master. Its methods are safe for concurrent use.
 type Images struct {
 	archive string // with the base; empty: there is none
 	dir     string // for the base's files
 	client  client.Interface
 	store   *imageregistry.Registry
+	other   *elsewhere // where images lie instead; nil: in store
 	log     *slog.Logger
 
-	mu       sync.Mutex // one image at a time: it is short work, and the base is opened once
-	base     v1.Image
-	digest   string            // of the base
-	platform string            // see Platform
-	written  time.Time         // of the archive that base is from
-	newest   map[string]string // the digest that was made last, of each repository: it may be about to be used
+	work sync.Mutex // one image at a time: it is short work, and none is made while some are removed
+	base v1.Image   // raw, when the registry has it
+	of   v1.Image   // the raw that base is of
+
+	mu       sync.Mutex          // of what follows; nobody waits for a registry who holds it
+	raw      v1.Image            // the base in the archive; nil: it was not read yet
+	digest   string              // of raw
+	platform string              // see Platform
+	written  time.Time           // of the archive that raw is from
+	newest   map[string]string   // the image that was made last, of each repository: it may be about to be used
+	left     map[string]struct{} // images that perhaps nobody has any more, of another registry
 }
 
-// NewImages makes it; store is the master's registry, and archive the base image. c reads Functions.
-func NewImages(c client.Interface, dir, archive string, store *imageregistry.Registry, log *slog.Logger) *Images {
-	return &Images{client: c, archive: archive, dir: dir, store: store, log: log, newest: map[string]string{}}
+// NewImages makes it; store is the master's registry, which has the images if elsewhere is none, and archive the base image. c reads Functions.
+func NewImages(c client.Interface, dir, archive string, store *imageregistry.Registry, other Elsewhere, log *slog.Logger) *Images {
+	return &Images{client: c, archive: archive, dir: dir, store: store, other: newElsewhere(other), log: log, newest: map[string]string{}, left: map[string]struct{}{}}
 }
+
+// own is the cluster's own registry.
+func (m *Images) own() image.Registry { return image.Registry{Host: RegistryHost, Transport: m.store} }
 
 func (m *Images) registry() image.Registry {
-	return image.Registry{Host: RegistryHost, Transport: m.store}
+	if m.other != nil {
+		return m.other.Registry
+	}
+	return m.own()
+}
+
+// push calls what, which pushes.
+func (m *Images) push(ctx context.Context, what func(ctx context.Context) error) error {
+	if m.other != nil {
+		return m.other.push(ctx, what)
+	}
+	return what(ctx)
 }
 
 // Ref has a function's image made, and returns its name with its digest.
@@ -57,40 +80,83 @@ func (m *Images) Ref(ctx context.Context, f *minik8s.Function) (string, error) {
 	if f.Spec.Image != "" {
 		return f.Spec.Image, nil
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.open(ctx); err != nil {
-		return "", err
+	if m.other == nil {
+		m.work.Lock()
+	} else if !m.work.TryLock() { // others may stand still: who waits for one would keep the functions from being looked after
+		return "", errBusy
 	}
-	img, err := image.Build(m.base, &f.Spec)
+	defer m.work.Unlock()
+	base, err := m.pushedBase(ctx)
 	if err != nil {
 		return "", err
 	}
-	ref, err := m.registry().Push(ctx, plan.Repository(f.Namespace, f.Name), img)
-	if err == nil {
-		m.newest[plan.Repository(f.Namespace, f.Name)] = digestOf(ref)
+	img, err := image.Build(base, &f.Spec)
+	if err != nil {
+		return "", err
 	}
-	return ref, err
+	repository, ref := plan.Repository(f.Namespace, f.Name), ""
+	err = m.push(ctx, func(ctx context.Context) (err error) {
+		ref, err = m.registry().Push(ctx, repository, img)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if old := m.newest[repository]; old != ref {
+		m.leave(repository, old) // no status may ever have named it
+	}
+	m.newest[repository] = ref
+	return ref, nil
 }
 
 // Platform tells what images stand on here from other bases, and other programs that call functions: with the same one a function's image is the same.
-func (m *Images) Platform(ctx context.Context) (string, error) {
+func (m *Images) Platform() (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.open(ctx); err != nil {
+	if err := m.open(); err != nil {
 		return "", err
 	}
 	return m.platform, nil
 }
 
-// digestOf is what a reference ends with.
-func digestOf(ref string) string {
-	_, digest, _ := strings.Cut(ref, "@")
-	return digest
+// Holds reports whether an image's name is one of the registry that has the images.
+func (m *Images) Holds(ref string) bool {
+	if m.other != nil {
+		return strings.HasPrefix(ref, m.other.Host+"/")
+	}
+	return strings.HasPrefix(ref, RegistryHost+"/")
+}
+
+// Elsewhere reports whether that is another one than the cluster's own, which makes an image again when it is asked for one that it has not.
+func (m *Images) Elsewhere() bool { return m.other != nil }
+
+// pushedBase is the base, which the registry has; work is held.
+func (m *Images) pushedBase(ctx context.Context) (v1.Image, error) {
+	m.mu.Lock()
+	err := m.open()
+	raw := m.raw
+	m.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if m.base != nil && m.of == raw {
+		return m.base, nil
+	}
+	err = m.push(ctx, func(ctx context.Context) (err error) {
+		m.base, err = m.registry().PushBase(ctx, raw)
+		return err
+	})
+	m.of = raw
+	if err != nil {
+		m.base = nil
+	}
+	return m.base, err
 }
 
 // open reads the base, also when there is another one since; mu is held.
-func (m *Images) open(ctx context.Context) error {
+func (m *Images) open() error {
 	if m.archive == "" {
 		return errNoBase
 	}
@@ -101,7 +167,7 @@ func (m *Images) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.base != nil && m.written.Equal(info.ModTime()) {
+	if m.raw != nil && m.written.Equal(info.ModTime()) {
 		return nil
 	}
 	raw, err := image.OpenBase(m.archive, filepath.Join(m.dir, "base"))
@@ -112,20 +178,19 @@ func (m *Images) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.base, err = m.registry().PushBase(ctx, raw); err != nil {
-		return err
-	}
-	m.digest = digest.String()
-	m.platform, err = image.Platform(digest)
+	platform, err := image.Platform(digest)
 	if err != nil {
 		return err
 	}
-	m.written = info.ModTime()
+	m.raw, m.digest, m.platform, m.written = raw, digest.String(), platform, info.ModTime()
 	return nil
 }
 
 // Missing makes an image that this master is asked for and has not made, if there is a function whose image it is.
 func (m *Images) Missing(ctx context.Context, repository, digest string) {
+	if m.other != nil {
+		return // it would be made there
+	}
 	fns, _, err := client.All[*minik8s.Function](ctx, m.client, api.Functions, client.ListOptions{})
 	if err != nil {
 		m.log.Warn("an image cannot be made", "image", repository, "error", err)
@@ -142,22 +207,67 @@ func (m *Images) Missing(ctx context.Context, repository, digest string) {
 	}
 }
 
-// Sweep removes images of functions that are gone, and of older versions that no instance needs any more. used are the digests that
-// are needed, by repository; a function that has no image yet has an empty one.
-func (m *Images) Sweep(ctx context.Context, used map[string][]string) error {
+// Left tells of an image that an object has named which is gone, or names another one now. It reports whether Sweep has to look at it:
+// an image of that repository, and not in the cluster's own registry, where Sweep finds such images by itself.
+func (m *Images) Left(repository, ref string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.leave(repository, ref)
+}
+
+// leave is Left; mu is held.
+func (m *Images) leave(repository, ref string) bool {
+	if m.other == nil || !strings.HasPrefix(ref, m.other.Name(repository, "")) {
+		return false
+	}
+	m.left[ref] = struct{}{}
+	return true
+}
+
+// Sweep removes images of functions that are gone, and of older versions that no instance needs any more. used are the images that
+// are needed, by repository, when nothing is being made; a function that has no image yet has an empty one.
+func (m *Images) Sweep(ctx context.Context, used func() map[string][]string) error {
+	m.work.Lock()
+	defer m.work.Unlock()
+	now := used()
+	m.mu.Lock()
+	for name, ref := range m.newest {
+		if _, there := now[name]; !there {
+			delete(m.newest, name)
+			m.leave(name, ref)
+		}
+	}
+	needed := map[string]bool{}
+	for _, refs := range now {
+		for _, ref := range refs {
+			needed[ref] = true
+		}
+	}
+	for _, ref := range m.newest {
+		needed[ref] = true
+	}
+	var left []string
+	for ref := range m.left {
+		left = append(left, ref)
+	}
+	digest := m.digest
+	m.mu.Unlock()
+	return errors.Join(m.sweepOwn(ctx, now, needed, digest), m.sweepOther(ctx, left, needed))
+}
+
+// sweepOwn is Sweep in the cluster's own registry; base is the digest of the base image, empty if it was not read. With another registry
+// it removes what was made before that.
+func (m *Images) sweepOwn(ctx context.Context, used map[string][]string, needed map[string]bool, base string) error {
 	names, err := m.store.Repositories("functions")
 	if err != nil {
 		return err
 	}
+	own := m.own()
 	var gone []string
 	var old []imageregistry.Image
 	for _, name := range names {
-		keep, there := used[name]
-		if !there {
+		if _, there := used[name]; !there {
 			gone = append(gone, name)
-			delete(m.newest, name)
 			continue
 		}
 		digests, err := m.store.Images(name)
@@ -165,18 +275,18 @@ func (m *Images) Sweep(ctx context.Context, used map[string][]string) error {
 			return err
 		}
 		for _, d := range digests {
-			if d != m.newest[name] && !slices.Contains(keep, d) {
+			if !needed[own.Name(name, d)] {
 				old = append(old, imageregistry.Image{Repository: name, Digest: d})
 			}
 		}
 	}
-	if m.base != nil {
+	if base != "" {
 		digests, err := m.store.Images(image.BaseRepository)
 		if err != nil {
 			return err
 		}
 		for _, d := range digests {
-			if d != m.digest { // another archive's; the images that stand on it have its layers by themselves
+			if m.other != nil || d != base { // another archive's; the images that stand on it have its layers by themselves
 				old = append(old, imageregistry.Image{Repository: image.BaseRepository, Digest: d})
 			}
 		}
@@ -185,4 +295,29 @@ func (m *Images) Sweep(ctx context.Context, used map[string][]string) error {
 		return nil
 	}
 	return m.store.Sweep(ctx, gone, old)
+}
+
+// sweepOther is Sweep in another registry, of images that somebody has left. It is not asked for a list, since it may have others' images.
+func (m *Images) sweepOther(ctx context.Context, left []string, needed map[string]bool) error {
+	slices.Sort(left)
+	for _, ref := range left {
+		if !needed[ref] { // otherwise it is told of again
+			limited, cancel := context.WithTimeout(ctx, deleteTime)
+			err := m.other.Delete(limited, ref)
+			cancel()
+			switch {
+			case errors.Is(err, image.ErrNotAllowed):
+				if !m.other.told {
+					m.log.Warn("images of functions that are gone stay in the registry, and are its operator's to remove", "registry", m.other.Host, "first", ref, "error", err)
+				}
+				m.other.told = true
+			case err != nil:
+				return err
+			}
+		}
+		m.mu.Lock()
+		delete(m.left, ref)
+		m.mu.Unlock()
+	}
+	return nil
 }

@@ -25,8 +25,8 @@ func TestImagesAreMadeOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	store := imageregistry.New(imageregistry.Config{Dir: t.TempDir(), Log: log})
-	images := NewImages(nil, t.TempDir(), archive, store, log)
-	images.base, images.written, images.platform = empty.Image, info.ModTime(), "here"
+	images := NewImages(nil, t.TempDir(), archive, store, Elsewhere{}, log)
+	images.raw, images.written, images.platform = empty.Image, info.ModTime(), "here"
 	reg, _ := anAPI(t)
 	fn := triggered("f")
 	fn.UID, fn.Generation, fn.Status.ObservedGeneration, fn.Status.Image = "u", 3, 3, "registry.minik8s.io:5000/functions/default/f@sha256:0"

@@ -77,6 +77,9 @@ type Config struct {
 	Policies Policies
 	// Work is whose turn it is to use the processors; it is the runtime's, too. Nil: one of its own.
 	Work *work.Limit
+	// RegistryAuthFile is a docker config.json with the logins by which this machine pulls images, beside those of the pods' own
+	// imagePullSecrets; empty: there are none.
+	RegistryAuthFile string
 	// Unavailable, which may be nil, is called when the API could not take a heartbeat.
 	Unavailable func()
 	// Heard, which may be nil, is called when the API has taken one.
@@ -184,7 +187,7 @@ func New(cfg Config, c client.Interface, rt cri.Runtime) *Kubelet {
 	if cfg.Checkpoints {
 		k.checkpoints = checkpoint.New(filepath.Join(cfg.DataDir, "checkpoints"), cfg.Log)
 	}
-	k.images = images.New(rt, c, k.now, k.log)
+	k.images = images.New(rt, c, cfg.RegistryAuthFile, k.now, k.log)
 	k.node = node.New(k.nodeConfig(), c, rt, k.rec)
 	k.admission.allocatable = k.node.Allocatable
 	k.config = &podconfig.Builder{NodeName: cfg.NodeName, NodeIP: cfg.NodeIP, ClusterDNS: cfg.ClusterDNS, ClusterDomain: cfg.ClusterDomain,

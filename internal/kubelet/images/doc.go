@@ -2,7 +2,7 @@
 //
 // It promises: Ensure follows the container's imagePullPolicy as Kubernetes does
 // (pkg/kubelet/images/image_manager.go), records what it does in Events, logs in to registries with the pod's
-// imagePullSecrets, and cancels a pull that is no longer needed because the image was added in another way (an
+// imagePullSecrets, or else with the machine's own logins, and cancels a pull that is no longer needed because the image was added in another way (an
 // archive, an import by hand). Its errors are plan.ActionErrors, which have the reason for the pod's status and when
 // the pull is retried; package plan does the retry (plan/retry.go), so that nothing waits here.
 //

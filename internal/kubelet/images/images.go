@@ -17,14 +17,16 @@ import (
 type Manager struct {
 	runtime  cri.Runtime
 	client   client.Interface
+	authFile string
 	now      func() time.Time
 	log      *slog.Logger
 	arrivals arrivals
 }
 
-// New makes a manager. The client reads the pull secrets.
-func New(rt cri.Runtime, c client.Interface, now func() time.Time, log *slog.Logger) *Manager {
-	return &Manager{runtime: rt, client: c, now: now, log: log}
+// New makes a manager. The client reads the pull secrets; authFile, which may be empty, is a docker config.json with logins of this
+// machine.
+func New(rt cri.Runtime, c client.Interface, authFile string, now func() time.Time, log *slog.Logger) *Manager {
+	return &Manager{runtime: rt, client: c, authFile: authFile, now: now, log: log}
 }
 
 // EventFunc records an Event about the container.

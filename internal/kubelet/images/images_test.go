@@ -26,7 +26,7 @@ func TestEnsure(t *testing.T) {
 		}
 		return &cri.Image{Size: 7}, nil
 	}
-	m := New(rt, nil, func() time.Time { return plantest.Noon }, slog.New(slog.DiscardHandler))
+	m := New(rt, nil, "", func() time.Time { return plantest.Noon }, slog.New(slog.DiscardHandler))
 	for _, x := range []struct {
 		image  string
 		policy corev1.PullPolicy

@@ -16,13 +16,13 @@ const (
 	progressEvery = 10 * time.Second
 )
 
-// pull pulls an image with the logins of the pod's secrets.
+// pull pulls an image with the logins of the pod's secrets, and then with this machine's.
 func (m *Manager) pull(ctx context.Context, pod *corev1.Pod, image string, event EventFunc) error {
 	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
 	defer cancel()
 	event(corev1.EventTypeNormal, "Pulling", "Pulling image %q", image)
 	began := m.now()
-	got, err := m.pullAs(ctx, image, authsFor(image, m.pullSecrets(ctx, pod, event)), m.progress(image, event))
+	got, err := m.pullAs(ctx, image, authsFor(image, m.pullSecrets(ctx, pod, event), m.ownLogins()), m.progress(image, event))
 	if errors.Is(err, cri.ErrInvalidImageName) {
 		return invalidName(image, err)
 	}

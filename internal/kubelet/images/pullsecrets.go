@@ -1,19 +1,15 @@
 package images
 
 import (
-	"cmp"
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	"path"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/api"
 	"minik8s/internal/client"
+	"minik8s/internal/imageaccess"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -34,137 +30,40 @@ func (m *Manager) pullSecrets(ctx context.Context, pod *corev1.Pod, event EventF
 	return out
 }
 
-// login is one registry's entry of a docker configuration.
-type login struct {
-	Username      string `json:"username"`
-	Password      string `json:"password"`
-	Auth          string `json:"auth"` // base64 of username:password
-	RegistryToken string `json:"registrytoken"`
-}
-
 // logins are the entries of a secret, by the registry they are for.
-func logins(s *corev1.Secret) (map[string]login, error) {
+func logins(s *corev1.Secret) (imageaccess.Logins, error) {
 	switch s.Type {
 	case corev1.SecretTypeDockerConfigJson:
-		var file struct {
-			Auths map[string]login `json:"auths"`
-		}
-		err := json.Unmarshal(s.Data[corev1.DockerConfigJsonKey], &file)
-		return file.Auths, err
+		return imageaccess.Parse(s.Data[corev1.DockerConfigJsonKey])
 	case corev1.SecretTypeDockercfg:
-		var file map[string]login
-		err := json.Unmarshal(s.Data[corev1.DockerConfigKey], &file)
-		return file, err
+		return imageaccess.ParseOld(s.Data[corev1.DockerConfigKey])
 	}
 	return nil, fmt.Errorf("a secret of type %q holds no logins", s.Type)
 }
 
-// authsFor are the logins of the secrets that fit an image, the most specific first. Secrets that hold no logins
-// are left out. It is pure, and Kubernetes' rule (pkg/credentialprovider/keyring.go).
-func authsFor(image string, secrets []*corev1.Secret) []cri.Auth {
-	type candidate struct {
-		place string
-		auth  cri.Auth
-	}
-	var fit []candidate
-	at := repositoryOf(image)
+// authsFor are the logins that fit an image: first those of the secrets, the most specific before the others, and then the machine's
+// own. Secrets that hold no logins are left out. It is pure, and Kubernetes' rule.
+func authsFor(image string, secrets []*corev1.Secret, own imageaccess.Logins) []cri.Auth {
+	var all []imageaccess.Logins
 	for _, s := range secrets {
-		list, err := logins(s)
-		if err != nil {
-			continue
-		}
-		for registry, l := range list {
-			auth, ok := l.auth()
-			if place := configuredRepository(registry); ok && matches(place, at) {
-				fit = append(fit, candidate{place, auth})
-			}
+		if list, err := logins(s); err == nil {
+			all = append(all, list)
 		}
 	}
-	slices.SortStableFunc(fit, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(len(b.place), len(a.place)), strings.Compare(b.place, a.place))
-	})
 	var out []cri.Auth
-	for _, c := range fit {
-		if !slices.Contains(out, c.auth) {
-			out = append(out, c.auth)
+	for _, l := range append(imageaccess.For(image, all...), imageaccess.For(image, own)...) {
+		if auth := cri.Auth(l); !slices.Contains(out, auth) {
+			out = append(out, auth)
 		}
 	}
 	return out
 }
 
-func (l login) auth() (cri.Auth, bool) {
-	a := cri.Auth{Username: l.Username, Password: l.Password, Token: l.RegistryToken}
-	if l.Auth != "" {
-		data, err := base64.StdEncoding.DecodeString(l.Auth)
-		if err != nil {
-			data, err = base64.RawStdEncoding.DecodeString(l.Auth)
-		}
-		name, password, ok := strings.Cut(string(data), ":")
-		if err != nil || !ok {
-			return a, false
-		}
-		a.Username, a.Password = name, strings.TrimRight(password, "\x00")
+// ownLogins are those of this machine's file. One that cannot be read is reported, and pods' own logins count still.
+func (m *Manager) ownLogins() imageaccess.Logins {
+	own, err := imageaccess.File(m.authFile)
+	if err != nil {
+		m.log.Warn("images are pulled without this machine's logins (registry-authfile)", "error", err)
 	}
-	return a, a != (cri.Auth{})
-}
-
-// docker is Docker Hub's name in docker configurations, the registry of images that name none.
-const docker = "index.docker.io"
-
-// repositoryOf is the registry and path of an image: "index.docker.io/library/nginx".
-func repositoryOf(image string) string {
-	name, _, _ := strings.Cut(image, "@")
-	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, '/') {
-		name = name[:colon]
-	}
-	host, rest, ok := strings.Cut(name, "/")
-	if !ok || !strings.ContainsAny(host, ".:") && host != "localhost" {
-		if !ok {
-			name = "library/" + name
-		}
-		return docker + "/" + name
-	}
-	if host == "docker.io" {
-		if !strings.Contains(rest, "/") {
-			rest = "library/" + rest
-		}
-		return docker + "/" + rest
-	}
-	return name
-}
-
-// configuredRepository is the registry and path of an entry of a configuration, without a scheme and without the
-// protocol version that docker used to write.
-func configuredRepository(registry string) string {
-	if _, rest, ok := strings.Cut(registry, "://"); ok {
-		registry = rest
-	}
-	registry = strings.TrimSuffix(registry, "/")
-	for _, version := range []string{"/v1", "/v2"} {
-		registry = strings.TrimSuffix(registry, version)
-	}
-	host, rest, _ := strings.Cut(registry, "/")
-	if host == "docker.io" || host == "registry-1.docker.io" {
-		host = docker
-	}
-	return strings.TrimSuffix(host+"/"+rest, "/")
-}
-
-// matches reports whether an entry for place applies to the image at: its host matches part by part, where * stands
-// for one part or some of it, and its path is a prefix of the image's.
-func matches(place, at string) bool {
-	host, dir, _ := strings.Cut(place, "/")
-	imageHost, imagePath, _ := strings.Cut(at, "/")
-	name, port, _ := strings.Cut(host, ":")
-	imageName, imagePort, _ := strings.Cut(imageHost, ":")
-	want, have := strings.Split(name, "."), strings.Split(imageName, ".")
-	if port != imagePort || len(want) != len(have) {
-		return false
-	}
-	for i := range want {
-		if ok, err := path.Match(want[i], have[i]); err != nil || !ok {
-			return false
-		}
-	}
-	return dir == "" || imagePath == dir || strings.HasPrefix(imagePath, dir+"/")
+	return own
 }

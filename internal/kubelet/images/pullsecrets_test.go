@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"minik8s/internal/imageaccess"
 )
 
 func dockerSecret(name string, logins ...string) *corev1.Secret {
@@ -26,11 +28,11 @@ func TestAuthsFor(t *testing.T) {
 		{Type: corev1.SecretTypeOpaque}, {Type: corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte("{")}},
 	}
 	for image, want := range map[string]string{
-		"nginx": "hub", "me/app:1": "hub", "docker.io/nginx": "hub", "reg.example.com/x": "all", "reg.example.com/team/app:v1": "team all",
-		"reg.example.com/teamwork": "all", "quay.io/a/b@sha256:0": "star", "a.quay.io/b": "", "10.0.0.1:5000/x": "old", "10.0.0.1/x": "",
+		"nginx": "hub", "me/app:1": "hub", "docker.io/nginx": "hub", "reg.example.com/x": "all", "reg.example.com/team/app:v1": "team all own",
+		"reg.example.com/teamwork": "all", "quay.io/a/b@sha256:0": "star", "a.quay.io/b": "node", "10.0.0.1:5000/x": "old", "10.0.0.1/x": "",
 	} {
 		var names []string
-		for _, a := range authsFor(image, secrets) {
+		for _, a := range authsFor(image, secrets, imageaccess.Logins{"reg.example.com/team/app": {Username: "own"}, "a.quay.io": {Username: "node"}}) {
 			names = append(names, a.Username)
 		}
 		if got := strings.Join(names, " "); got != want {

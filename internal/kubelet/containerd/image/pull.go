@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +21,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"minik8s/internal/imageaccess"
 	"minik8s/internal/kubelet/cri"
 )
 
@@ -210,7 +209,7 @@ func (s *Store) resolver(auth cri.Auth) remotes.Resolver {
 	}
 	others := docker.ConfigureDefaultRegistries(
 		docker.WithAuthorizer(docker.NewDockerAuthorizer(docker.WithAuthCreds(creds))),
-		docker.WithPlainHTTP(func(host string) (bool, error) { return s.plainHTTP(host), nil }),
+		docker.WithPlainHTTP(func(host string) (bool, error) { return imageaccess.Plain(host, s.cfg.InsecureRegistries), nil }),
 	)
 	return docker.NewResolver(docker.ResolverOptions{Hosts: func(host string) ([]docker.RegistryHost, error) {
 		if way, ok := s.cfg.Registries[host]; ok {
@@ -218,21 +217,6 @@ func (s *Store) resolver(auth cri.Auth) remotes.Resolver {
 		}
 		return others(host)
 	}})
-}
-
-func (s *Store) plainHTTP(host string) bool {
-	if slices.Contains(s.cfg.InsecureRegistries, host) {
-		return true
-	}
-	name := host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		name = h
-	}
-	if name == "localhost" || slices.Contains(s.cfg.InsecureRegistries, name) {
-		return true
-	}
-	a, err := netip.ParseAddr(strings.Trim(name, "[]"))
-	return err == nil && a.IsLoopback()
 }
 
 // pullError wraps the error of package cri that fits err.

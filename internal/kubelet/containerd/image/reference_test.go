@@ -23,13 +23,4 @@ func TestReferences(t *testing.T) {
 			t.Errorf("%q: %q, %v; want %q", ref, got, err, want)
 		}
 	}
-	s := &Store{cfg: Config{InsecureRegistries: []string{"plain.example", "other.example:81"}}}
-	for host, want := range map[string]bool{
-		"localhost:5000": true, "127.0.0.1": true, "[::1]:5000": true, "plain.example:80": true, "plain.example": true,
-		"other.example:81": true, "other.example:82": false, "docker.io": false,
-	} {
-		if got := s.plainHTTP(host); got != want {
-			t.Errorf("plain HTTP to %s: %v", host, got)
-		}
-	}
 }
