@@ -2,12 +2,14 @@ package workflow
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -53,6 +55,71 @@ func TestDataOfARun(t *testing.T) {
 	s := w.wait("r").Status
 	if most := int64(maxStored / (200 << 10)); s.State != minik8s.RunFailed || s.Error != "Workflow.DataLimit" || s.Steps > most || s.Steps < most-2 {
 		t.Errorf("%s %s %s after %d steps", s.State, s.Error, s.Cause, s.Steps)
+	}
+}
+
+// Whoever names an error, what is kept of its name and its cause has bounds, and is counted. What is kept of a cause is what a catcher gets.
+func TestDataOfErrors(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	branch := func(state string) string {
+		return machine(state, `"`+state+`":{"Type":"Fail","ErrorPath":"$$.Execution.Input","CausePath":"$$.Execution.Input"}`)
+	}
+	w.workflow("named", machine("p", `"p":{"Type":"Parallel","Branches":[`+branch("f")+`],"Catch":[{"ErrorEquals":["States.ALL"],"ResultPath":null,"Next":"q"}],"End":true}`, `"q":{"Type":"Parallel","Branches":[`+branch("g")+`],"End":true}`), nil)
+	w.start("r", "named", `"`+strings.Repeat("é", 50<<10)+`"`)
+	s := w.wait("r").Status
+	if want := strings.Repeat("é", minik8s.MaxErrorName/2); s.Error != want || len(s.Cause) > minik8s.MaxErrorCause || !strings.HasSuffix(s.Cause, "éé") {
+		t.Errorf("the run ends with an error of %d bytes and a cause of %d", len(s.Error), len(s.Cause))
+	}
+	steps, _, err := client.All[*minik8s.WorkflowStep](w.Context(), w.Admin(), api.WorkflowSteps, client.ListOptions{})
+	if err != nil || len(steps) != 4 {
+		t.Fatalf("%d steps, %v", len(steps), err)
+	}
+	for _, s := range steps {
+		if x := &s.Spec; len(x.Error) > minik8s.MaxErrorName || len(x.Cause) > minik8s.MaxErrorCause || dataOf(x) < int64(len(x.Output.Raw)+len(x.Error)+len(x.Cause)) {
+			t.Errorf("step %s has an error of %d bytes and a cause of %d, and counts as %d", s.Name, len(x.Error), len(x.Cause), dataOf(x))
+		}
+	}
+	w.workflow("long", machine("a", `"a":`+task("fails", `"Catch":[{"ErrorEquals":["States.TaskFailed"],"ResultPath":"$.e","Next":"b"}],"End":true`), `"b":{"Type":"Pass","OutputPath":"$.e.Error","End":true}`), nil)
+	w.start("l", "long", `{}`)
+	if s := w.wait("l").Status; s.State != minik8s.RunSucceeded || string(s.Output.Raw) != `"`+strings.Repeat("E", minik8s.MaxErrorName)+`"` {
+		t.Errorf("an exception with a long name and a long message: %s %s %.300s %.300s", s.State, s.Error, s.Cause, s.Output.Raw)
+	}
+}
+
+// A step counts as much when it was read again as when it was made.
+func TestDataOfStoredSteps(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	w.workflow("w", machine("p", `"p":{"Type":"Parallel","Branches":[`+machine("a", `"a":{"Type":"Pass","Next":"b"}`, `"b":`+task("garbage", `"End":true`))+`],"End":true}`), nil)
+	w.start("r", "w", `"<é&>\u0001\u2028"`)
+	w.wait("r")
+	steps, _, err := client.All[*minik8s.WorkflowStep](w.Context(), w.Admin(), api.WorkflowSteps, client.ListOptions{})
+	if err != nil || len(steps) != 3 {
+		t.Fatalf("%d steps, %v", len(steps), err)
+	}
+	for _, s := range steps {
+		data, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := s.DeepCopy()
+		if err := json.Unmarshal(data, again); err != nil {
+			t.Fatal(err)
+		}
+		made := s.Spec
+		if !s.Spec.Output.IsZero() {
+			v, err := asl.Decode(s.Spec.Output.Raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if made.Output.Raw, err = asl.Encode(v); err != nil { // as the run has made it
+				t.Fatal(err)
+			}
+		}
+		if a, b := dataOf(&made), dataOf(&again.Spec); a != b || a < 30 || !utf8.ValidString(s.Spec.Cause) {
+			t.Errorf("step %s counts as %d, and later as %d", s.Name, a, b)
+		}
 	}
 }
 

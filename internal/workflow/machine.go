@@ -117,6 +117,7 @@ func (x *run) transition(ctx context.Context, f frame, at place, s *asl.State, i
 			return spec, nil
 		}
 	}
+	failed = kept(failed)
 	spec.Error, spec.Cause = failed.Name, failed.Cause
 	h, again := s.Handle(failed, input, tried, key)
 	switch {

@@ -182,7 +182,8 @@ func (x *run) finish(ctx context.Context, state string, output []byte, failed *a
 		s := &next.Status
 		s.State, s.EndTime, s.Output, s.Steps = state, &now, minik8s.JSON{Raw: output}, x.steps.Load()
 		if failed != nil {
-			s.Error, s.Cause = failed.Name, shortened(failed.Cause)
+			failed = kept(failed)
+			s.Error, s.Cause = failed.Name, failed.Cause
 		}
 		_, err := x.w.client.Update(ctx, next, client.WriteOptions{Subresource: api.StatusSubresource})
 		switch {

@@ -89,6 +89,10 @@ func (w *world) CallFunction(ctx context.Context, c Call) Result {
 		return Result{Body: append(c.Body, " world"...), ContentType: "text/plain; charset=utf-8", Branch: map[bool]string{true: "left", false: "right"}[string(c.Body) == "hello"]}
 	case "fill":
 		return Result{Body: fmt.Appendf(nil, "%q", strings.Repeat("x", 200<<10)), ContentType: "application/json"}
+	case "fails":
+		return fault("Traceback (most recent call last):\n  File\n" + strings.Repeat("E", 300<<10) + ": " + strings.Repeat("long ", 100<<10))
+	case "garbage":
+		return fault("it is \xff\xfe<&>\x01 and no more than that")
 	case "big":
 		return Result{Body: fmt.Appendf(nil, "%q", strings.Repeat("x", asl.MaxData)), ContentType: "application/json"}
 	}
