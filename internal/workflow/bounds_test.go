@@ -327,6 +327,26 @@ func TestCallsOfSteps(t *testing.T) {
 	}
 }
 
+// A call that cannot be made now is made again, as long as the step has time.
+func TestCallsThatCannotBeMade(t *testing.T) {
+	w := newWorld(t)
+	w.stopped = 2
+	w.begin()
+	w.workflow("c", machine("a", `"a":`+task("odd", `"TimeoutSeconds":60,"End":true`)), nil)
+	w.start("r", "c", `{"X":2}`)
+	if s := w.wait("r").Status; s.State != minik8s.RunSucceeded {
+		t.Errorf("%+v", s)
+	}
+	w.mu.Lock()
+	w.stopped = 1000
+	w.mu.Unlock()
+	w.workflow("late", machine("a", `"a":`+task("odd", `"TimeoutSeconds":0.2,"End":true`)), nil)
+	w.start("l", "late", `{"X":2}`)
+	if s := w.wait("l").Status; s.Error != asl.ErrTimeout {
+		t.Errorf("%+v", s)
+	}
+}
+
 // What calls without a result are for Retry and Catch.
 func TestNamesOfErrors(t *testing.T) {
 	const frames = "Traceback (most recent call last):\n  File \"/function/main.py\", line 2, in main\n    raise X\n"

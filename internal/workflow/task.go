@@ -37,7 +37,7 @@ type Result struct {
 	Status   int
 	Instance string
 	Cold     bool
-	// Stopped: the function's part has ended here, and nobody knows how the call has ended.
+	// Stopped: the call could not be made now, or the function's part has ended here and nobody knows how the call has ended. It is to be made again.
 	Stopped bool
 }
 

@@ -35,6 +35,7 @@ type world struct {
 	block     chan struct{}        // a function blocks waits for it
 	traces    []string             // what calls have said of their traces
 	busy      int                  // how many calls still find the master busy
+	stopped   int                  // how many calls still cannot be made at all
 	making    func()               // called before a run is made
 	lists     []client.ListOptions // of steps
 }
@@ -59,7 +60,12 @@ func (w *world) CallFunction(ctx context.Context, c Call) Result {
 	w.traces = append(w.traces, c.TraceParent)
 	w.busy--
 	busy := w.busy >= 0
+	w.stopped--
+	stopped := w.stopped >= 0
 	w.mu.Unlock()
+	if stopped {
+		return Result{Fault: minik8s.FaultPlatform, Status: 503, Body: []byte("the store has no leader"), Stopped: true}
+	}
 	if busy {
 		return Result{Fault: minik8s.FaultPlatform, Status: 429, Body: []byte("as many calls as it may")}
 	}
