@@ -367,6 +367,7 @@ func TestNamesOfErrors(t *testing.T) {
 		{Result{Fault: "platform", Status: 504, Body: []byte("no instance with room")}, "Function.Unavailable"},
 		{Result{Fault: "platform", Status: 503}, "Function.Unavailable"},
 		{Result{Fault: "caller", Status: 404}, "Function.NotFound"},
+		{Result{Fault: "caller", Status: 404, Instance: "pod", Body: []byte("no such order")}, "Function.BadRequest"},
 		{Result{Fault: "caller", Status: 400}, "Function.BadRequest"},
 	} {
 		if got := errorOf(&x.result).Name; got != x.want {

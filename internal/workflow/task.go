@@ -34,7 +34,8 @@ type Result struct {
 	// Fault is whose fault it is that there is no result: function, caller or platform; empty: there is one.
 	Fault string
 	// Status is HTTP's.
-	Status   int
+	Status int
+	// Instance is the pod that had the call; empty: none had it.
 	Instance string
 	Cold     bool
 	// Stopped: the call could not be made now, or the function's part has ended here and nobody knows how the call has ended. It is to be made again.
@@ -119,7 +120,7 @@ func errorOf(r *Result) *asl.Error {
 	switch {
 	case r.Fault == minik8s.FaultPlatform:
 		e.Name = "Function.Unavailable"
-	case r.Fault == minik8s.FaultCaller && r.Status == http.StatusNotFound:
+	case r.Fault == minik8s.FaultCaller && r.Status == http.StatusNotFound && r.Instance == "": // an image may answer 404 itself
 		e.Name = "Function.NotFound"
 	case r.Fault == minik8s.FaultCaller:
 		e.Name = "Function.BadRequest"
