@@ -11,7 +11,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
@@ -119,6 +121,78 @@ func TestDataOfStoredSteps(t *testing.T) {
 		}
 		if a, b := dataOf(&made), dataOf(&again.Spec); a != b || a < 30 || !utf8.ValidString(s.Spec.Cause) {
 			t.Errorf("step %s counts as %d, and later as %d", s.Name, a, b)
+		}
+	}
+}
+
+// creating is a client whose creations are seen.
+type creating struct {
+	client.Interface
+	create func(ctx context.Context, obj api.Object) (api.Object, error)
+}
+
+func (c creating) Create(ctx context.Context, obj api.Object, _ client.WriteOptions) (api.Object, error) {
+	return c.create(ctx, obj)
+}
+
+// What counts is what is in the store: also when the branch of a step is cancelled, when the step is not taken, and when it is there already.
+func TestDataIsWhatIsStored(t *testing.T) {
+	w := newWorld(t)
+	w.workflow("w", machine("a", `"a":{"Type":"Pass","End":true}`), nil)
+	w.start("r", "w", `1`)
+	r, err := client.Get[*minik8s.WorkflowRun](w.Context(), w.Admin(), client.Key{Kind: api.WorkflowRuns, Namespace: "default", Name: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := w.As(ControllerName)
+	spec := func(n int64) minik8s.WorkflowStepSpec {
+		return minik8s.WorkflowStepSpec{Number: n, State: "a", Type: "Pass", Event: minik8s.StepSucceeded, Output: minik8s.JSON{Raw: []byte(`"some"`)}}
+	}
+	for i, x := range []struct {
+		what   string
+		create func(ctx context.Context, cancel func(), obj api.Object) (api.Object, error)
+		fails  bool
+	}{
+		{"as usual", func(ctx context.Context, _ func(), obj api.Object) (api.Object, error) {
+			return c.Create(ctx, obj, client.WriteOptions{})
+		}, false},
+		{"cancelled meanwhile", func(ctx context.Context, cancel func(), obj api.Object) (api.Object, error) {
+			cancel()
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			return c.Create(ctx, obj, client.WriteOptions{})
+		}, false},
+		{"not taken", func(context.Context, func(), api.Object) (api.Object, error) {
+			return nil, apierrors.NewInvalid(schema.GroupKind{}, "x", nil)
+		}, true},
+		{"there already", func(ctx context.Context, _ func(), obj api.Object) (api.Object, error) {
+			other := obj.(*minik8s.WorkflowStep).DeepCopy()
+			other.Spec.Output.Raw = []byte(`"of a try before, whose end was not known"`)
+			if _, err := c.Create(ctx, other, client.WriteOptions{}); err != nil {
+				return nil, err
+			}
+			return c.Create(ctx, obj, client.WriteOptions{})
+		}, false},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		one := newRun(&Controller{client: creating{c, func(ctx context.Context, obj api.Object) (api.Object, error) { return x.create(ctx, cancel, obj) }}}, r, nil, true)
+		one.of = t.Context()
+		made, err := one.commit(ctx, spec(int64(i)))
+		want := int64(0)
+		if !x.fails && made != nil {
+			stored, err := client.Get[*minik8s.WorkflowStep](w.Context(), w.Admin(), client.KeyOf(made))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = dataOf(&stored.Spec)
+		}
+		if x.fails != (err != nil) || one.stored.Load() != want {
+			t.Errorf("%s: %v; it counts %d bytes, and %d are stored", x.what, err, one.stored.Load(), want)
+		}
+		cancel()
+		if _, err := one.commit(ctx, spec(100)); err == nil || one.stored.Load() != want {
+			t.Errorf("%s: a branch that was cancelled before has committed a step (%v), or it counts: %d bytes", x.what, err, one.stored.Load())
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (x *run) leave(ctx context.Context, f frame, at place, s *asl.State, input 
 	}
 	reserved := false
 	reserve := func() error {
-		err := x.reserve(at.branch == "" && (s.End || s.Type == asl.Succeed || s.Type == asl.Fail))
+		err := x.reserve(at.branch == "" && s.MayEnd())
 		reserved = err == nil
 		return err
 	}

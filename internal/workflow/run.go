@@ -24,6 +24,7 @@ type run struct {
 	w      *Controller
 	object *minik8s.WorkflowRun
 	stop   context.CancelCauseFunc
+	of     context.Context                 // ends with the run, and not with one of its branches
 	past   map[place]*minik8s.WorkflowStep // steps from before; nothing is added to it
 	read   bool                            // past is complete
 	ended  map[string]time.Time            // when branches have ended that are in past
@@ -94,6 +95,7 @@ func (x *run) run(ctx, of context.Context) bool {
 		of, cancel = context.WithTimeoutCause(of, r.Status.StartTime.Add(m.Timeout).Sub(clock.Now()), errLate)
 		defer cancel()
 	}
+	x.of = of
 	output, failed, err := x.machine(of, frame{entered: r.Status.StartTime.Time, began: r.Status.StartTime.Time}, m, input)
 	var bound *asl.Error
 	switch cause := context.Cause(of); {

@@ -96,15 +96,31 @@ func kept(e *asl.Error) *asl.Error {
 	return &out
 }
 
-// commit makes a step, of a transition that has been reserved. If the step is there already, from a try of which nobody has learned that it was
-// successful, that one counts, and it is returned.
+// commit makes a step, of a transition that has been reserved, and counts its data. If the step is there already, from a try of which nobody has
+// learned that it was successful, that one counts, and it is returned. A branch that is cancelled meanwhile does not stop it, so that nobody has to
+// guess whether the step is in the store and counts; the end of the run does.
 func (x *run) commit(ctx context.Context, spec minik8s.WorkflowStepSpec) (*minik8s.WorkflowStep, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	size := dataOf(&spec)
+	if x.stored.Add(size) > maxStored {
+		x.stored.Add(-size)
+		return nil, x.exceed("Workflow.DataLimit", "what the states of the run have passed on is more than the %d bytes that a run may keep; state %s would add %d", maxStored, spec.State, size)
+	}
+	made, err := x.create(x.of, spec)
+	if err != nil {
+		x.stored.Add(-size)
+		return nil, err
+	}
+	x.stored.Add(dataOf(&made.Spec) - size)
+	return made, nil
+}
+
+// create has a step in the store, or says why it cannot be there.
+func (x *run) create(ctx context.Context, spec minik8s.WorkflowStepSpec) (*minik8s.WorkflowStep, error) {
 	r := x.object
 	spec.Run, spec.Time = r.Name, metav1.NewMicroTime(clock.Now())
-	if x.stored.Add(dataOf(&spec)) > maxStored {
-		x.stored.Add(-dataOf(&spec))
-		return nil, x.exceed("Workflow.DataLimit", "what the states of the run have passed on is more than the %d bytes that a run may keep; state %s would add %d", maxStored, spec.State, dataOf(&spec))
-	}
 	s := &minik8s.WorkflowStep{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: stepName(r, place{spec.Branch, spec.Number}),
 		OwnerReferences: []metav1.OwnerReference{owner.Ref(r)}}, Spec: spec}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {

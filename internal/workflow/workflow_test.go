@@ -288,6 +288,15 @@ func TestStepLimit(t *testing.T) {
 	if s := w.wait("e").Status; s.State != minik8s.RunSucceeded {
 		t.Errorf("as many as it may: %+v", s)
 	}
+	w.workflow("return", machine("a", `"a":`+task("add", `"Left":"a","Right":"RETURN"`)), func(s *minik8s.WorkflowSpec) { s.MaxSteps = 1 })
+	w.start("right", "return", `{"x":25}`)
+	if s := w.wait("right").Status; s.State != minik8s.RunSucceeded {
+		t.Errorf("one that its function ends: %+v", s)
+	}
+	w.start("left", "return", `{"x":20}`)
+	if s := w.wait("left").Status; s.Error != "Workflow.StepLimit" || s.Steps != 1 {
+		t.Errorf("one that its function does not end: %+v", s)
+	}
 }
 
 // A workflow with params runs when it is made and when it changes, once each; its status says what is missing; what it has begun with stays.
