@@ -294,18 +294,52 @@ func TestBeginningsOfBranches(t *testing.T) {
 		past = append(past, &minik8s.WorkflowStep{Spec: s})
 	}
 	x := newRun(nil, &minik8s.WorkflowRun{}, past, true)
-	x.since = after(20)
-	began := x.beginnings(frame{began: start}, place{number: 2}, 5, 2)
+	began := x.beginnings(frame{began: start, before: true}, place{number: 2}, 5, 2)
 	for i, want := range []time.Time{start, start, after(4), after(9)} {
-		if got := began(i); !got.Equal(want) {
+		if got, before := began(i); !got.Equal(want) || !before {
 			t.Errorf("branch %d has begun at %v", i, got)
 		}
 	}
-	if got := began(4); time.Since(got) > time.Minute {
+	if got, before := began(4); time.Since(got) > time.Minute || before {
 		t.Errorf("a branch that has not begun has begun at %v", got)
 	}
-	if got := x.beginnings(frame{began: after(21)}, place{number: 2}, 5, 2)(0); time.Since(got) > time.Minute {
+	if got, before := x.beginnings(frame{began: start}, place{number: 2}, 5, 2)(0); time.Since(got) > time.Minute || before {
 		t.Errorf("a branch of a state that is entered now has begun at %v", got)
+	}
+}
+
+// Which branches another master had begun is known by their steps, whether its clock was behind this one's or ahead.
+func TestBeginningsByAnotherClock(t *testing.T) {
+	wait := func(state string) string {
+		return `{"Type":"Parallel","Branches":[` + machine(state, `"`+state+`":{"Type":"Wait","Seconds":0,"End":true}`) + `],`
+	}
+	m, errs := asl.Parse([]byte(machine("a", `"a":{"Type":"Pass","Next":"p"}`, `"p":{"Type":"Parallel","Branches":[`+machine("i", `"i":`+wait("w")+`"End":true}`)+`],"Next":"q"}`, `"q":`+wait("v")+`"End":true}`)), nil)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			then := time.Now().Add(ahead).Truncate(time.Microsecond)
+			start := metav1.NewMicroTime(then.Add(-time.Minute))
+			r := &minik8s.WorkflowRun{ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "12345678-1"}, Status: minik8s.WorkflowRunStatus{State: minik8s.RunRunning, MaxSteps: 100, StartTime: &start}}
+			past := &minik8s.WorkflowStep{Spec: minik8s.WorkflowStepSpec{State: "a", Event: minik8s.StepSucceeded, Next: "p", Time: metav1.NewMicroTime(then)}}
+			entered := map[string]time.Time{}
+			x := newRun(&Controller{client: creating{nil, func(_ context.Context, obj api.Object) (api.Object, error) {
+				s := obj.(*minik8s.WorkflowStep)
+				entered[placeOf(s).String()] = s.Spec.Entered.Time
+				return s, nil
+			}}}, r, []*minik8s.WorkflowStep{past}, true)
+			x.of = t.Context()
+			if _, failed, err := x.machine(t.Context(), frame{before: true}, m, nil); failed != nil || err != nil {
+				t.Fatal(failed, err)
+			}
+			if w := entered["1-0.0-0.0"]; !w.Equal(then) {
+				t.Errorf("a clock that is %v ahead: the wait that was begun at %v counts as begun at %v", ahead, then, w)
+			}
+			if v := entered["2-0.0"]; !v.Equal(time.Now()) {
+				t.Errorf("a clock that is %v ahead: the wait that is begun now, at %v, counts as begun at %v", ahead, time.Now(), v)
+			}
+		})
 	}
 }
 

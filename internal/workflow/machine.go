@@ -18,6 +18,7 @@ type frame struct {
 	item    any       // the part of the context object that an item of a Map has; nil: none
 	entered time.Time // when its state was entered
 	began   time.Time // when that state was begun: as entered, or as it was tried again
+	before  bool      // another master may have begun it: what led to it was in the store when this one took over the run
 }
 
 // machine runs a machine from its first step on: those that are in the store are only read. The error of Go is that it cannot
@@ -26,12 +27,14 @@ func (x *run) machine(ctx context.Context, f frame, m *asl.Machine, input any) (
 	state, tried := m.States[m.StartAt], map[int]int{}
 	for at := (place{branch: f.branch}); ; at.number++ {
 		step := x.past[at]
-		if step == nil {
+		before := step != nil
+		if !before {
 			var err error
 			if step, err = x.leave(ctx, f, at, state, input, tried); err != nil {
 				return nil, nil, err
 			}
 		}
+		f.before = before
 		s := &step.Spec
 		switch s.Event {
 		case minik8s.StepRetried:

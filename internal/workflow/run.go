@@ -28,7 +28,6 @@ type run struct {
 	past   map[place]*minik8s.WorkflowStep // steps from before; nothing is added to it
 	read   bool                            // past is complete
 	ended  map[string]time.Time            // when branches have ended that are in past
-	since  time.Time                       // when this master has begun with it: what was entered earlier may have gone on under another one
 	input  any                             // the run's, for the context object
 	steps  atomic.Int64                    // committed, or about to be
 	stored atomic.Int64                    // bytes of their data
@@ -69,17 +68,15 @@ func (x *run) guarded(ctx, of context.Context) (done bool) {
 // run runs it to its end, and returns false if it comes to none here. of ends with ctx, or when the run is to end.
 func (x *run) run(ctx, of context.Context) bool {
 	r := x.object
-	if r.Status.State == "" {
+	before := r.Status.State != ""
+	if !before {
 		begun, err := x.begin(ctx)
 		if err != nil || begun == nil {
 			return err == nil
 		}
-		x.object, r, x.since = begun, begun, begun.Status.StartTime.Time
-	} else {
-		if err := x.recall(ctx); err != nil {
-			return false
-		}
-		x.since = clock.Now()
+		x.object, r = begun, begun
+	} else if err := x.recall(ctx); err != nil {
+		return false
 	}
 	m, errs := asl.Parse(r.Status.Definition.Raw, nil)
 	if len(errs) > 0 {
@@ -96,7 +93,7 @@ func (x *run) run(ctx, of context.Context) bool {
 		defer cancel()
 	}
 	x.of = of
-	output, failed, err := x.machine(of, frame{entered: r.Status.StartTime.Time, began: r.Status.StartTime.Time}, m, input)
+	output, failed, err := x.machine(of, frame{entered: r.Status.StartTime.Time, began: r.Status.StartTime.Time, before: before}, m, input)
 	var bound *asl.Error
 	switch cause := context.Cause(of); {
 	case err == nil && failed == nil:
