@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// What the evaluation of one state may cost. Machines run in the leading master: what one takes, all others miss.
+// What the evaluation of one state may cost. All machines share the leading master's memory and CPU, so each evaluation has a bound.
 const (
 	// MaxData is what a value may have as JSON, in bytes, as at AWS.
 	MaxData = 256 << 10
