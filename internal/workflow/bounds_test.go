@@ -135,6 +135,11 @@ func (c creating) Create(ctx context.Context, obj api.Object, _ client.WriteOpti
 	return c.create(ctx, obj)
 }
 
+// bare is as much of a controller as a run needs.
+func bare(c client.Interface) *Controller {
+	return &Controller{client: c, evaluations: make(chan struct{}, 2)}
+}
+
 // What counts is what is in the store: also when the branch of a step is cancelled, when the step is not taken, and when it is there already.
 func TestDataIsWhatIsStored(t *testing.T) {
 	w := newWorld(t)
@@ -176,7 +181,7 @@ func TestDataIsWhatIsStored(t *testing.T) {
 		}, false},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		one := newRun(&Controller{client: creating{c, func(ctx context.Context, obj api.Object) (api.Object, error) { return x.create(ctx, cancel, obj) }}}, r, nil, true)
+		one := newRun(bare(creating{c, func(ctx context.Context, obj api.Object) (api.Object, error) { return x.create(ctx, cancel, obj) }}), r, nil, true)
 		one.of = t.Context()
 		made, err := one.commit(ctx, spec(int64(i)))
 		want := int64(0)
@@ -196,6 +201,89 @@ func TestDataIsWhatIsStored(t *testing.T) {
 		}
 	}
 }
+
+// Of all runs no more evaluations go on at a time than there are places, and what waits has none.
+func TestEvaluationsAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := bare(nil)
+		var now atomic.Int64
+		block := make(chan struct{})
+		for range 10 {
+			go evaluate(t.Context(), newRun(c, &minik8s.WorkflowRun{}, nil, true), func() (any, *asl.Error) { //nolint:errcheck // it gives none
+				if n := now.Add(1); n > int64(cap(c.evaluations)) {
+					t.Errorf("%d evaluations go on", n)
+				}
+				<-block
+				now.Add(-1)
+				return nil, nil
+			})
+		}
+		synctest.Wait()
+		if now.Load() != int64(cap(c.evaluations)) {
+			t.Errorf("%d evaluations go on", now.Load())
+		}
+		close(block)
+		synctest.Wait()
+		if now.Load() != 0 || len(c.evaluations) != 0 {
+			t.Errorf("%d evaluations have no end; %d places are taken", now.Load(), len(c.evaluations))
+		}
+	})
+	calls, answer := make(chan Call), make(chan Result)
+	caller := callerFunc(func(_ context.Context, c Call) Result { calls <- c; return <-answer })
+	start := metav1.NowMicro()
+	r := &minik8s.WorkflowRun{Status: minik8s.WorkflowRunStatus{StartTime: &start}}
+	for _, state := range []string{
+		`{"Type":"Pass","End":true}`, `{"Type":"Succeed"}`, `{"Type":"Fail","ErrorPath":"$"}`, `{"Type":"Choice","Choices":[{"Variable":"$","IsNull":true,"Next":"b"}],"Default":"b"}`,
+		`{"Type":"Wait","Seconds":3600,"End":true}`, task("f", `"End":true`), `{"Type":"Map","ItemsPath":"$$.Execution.Input","End":true,"ItemProcessor":` + machine("i", `"i":{"Type":"Pass","End":true}`) + `}`,
+	} {
+		rest := ""
+		if strings.Contains(state, "Choice") {
+			rest = `,"b":{"Type":"Succeed"}`
+		}
+		m, errs := asl.Parse([]byte(machine("a", `"a":`+state+rest)), nil)
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			c := bare(nil)
+			c.caller = caller
+			for range cap(c.evaluations) {
+				c.evaluations <- struct{}{}
+			}
+			x := newRun(c, r, nil, true)
+			x.input = []any{}
+			ended, cancelled := make(chan error, 1), make(chan error, 1)
+			do := func(ctx context.Context, end chan error) {
+				_, _, err := x.do(ctx, frame{entered: time.Now()}, place{}, m.States["a"], "E", &asl.Context{Object: map[string]any{"Execution": map[string]any{"Input": []any{}}}})
+				end <- err
+			}
+			go do(t.Context(), ended)
+			ctx, cancel := context.WithCancel(t.Context())
+			go do(ctx, cancelled)
+			synctest.Wait()
+			cancel()
+			synctest.Wait()
+			if len(ended) != 0 || len(cancelled) != 1 || <-cancelled == nil {
+				t.Errorf("%s: it does not wait for a place", state)
+			}
+			<-c.evaluations
+			if strings.Contains(state, "Task") {
+				<-calls
+				if len(c.evaluations) != cap(c.evaluations)-1 {
+					t.Errorf("%s: it has a place while it waits", state)
+				}
+				answer <- Result{Body: []byte("1")}
+			}
+			if err := <-ended; err != nil || len(c.evaluations) != cap(c.evaluations)-1 {
+				t.Errorf("%s: %v, and %d places are taken", state, err, len(c.evaluations))
+			}
+		})
+	}
+}
+
+type callerFunc func(ctx context.Context, c Call) Result
+
+func (f callerFunc) CallFunction(ctx context.Context, c Call) Result { return f(ctx, c) }
 
 // Branches in branches share the places for goroutines, and all of them run in the end.
 func TestLiveBranches(t *testing.T) {
@@ -324,11 +412,11 @@ func TestBeginningsByAnotherClock(t *testing.T) {
 			r := &minik8s.WorkflowRun{ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "12345678-1"}, Status: minik8s.WorkflowRunStatus{State: minik8s.RunRunning, MaxSteps: 100, StartTime: &start}}
 			past := &minik8s.WorkflowStep{Spec: minik8s.WorkflowStepSpec{State: "a", Event: minik8s.StepSucceeded, Next: "p", Time: metav1.NewMicroTime(then)}}
 			entered := map[string]time.Time{}
-			x := newRun(&Controller{client: creating{nil, func(_ context.Context, obj api.Object) (api.Object, error) {
+			x := newRun(bare(creating{nil, func(_ context.Context, obj api.Object) (api.Object, error) {
 				s := obj.(*minik8s.WorkflowStep)
 				entered[placeOf(s).String()] = s.Spec.Entered.Time
 				return s, nil
-			}}}, r, []*minik8s.WorkflowStep{past}, true)
+			}}), r, []*minik8s.WorkflowStep{past}, true)
 			x.of = t.Context()
 			if _, failed, err := x.machine(t.Context(), frame{before: true}, m, nil); failed != nil || err != nil {
 				t.Fatal(failed, err)

@@ -34,13 +34,15 @@ func (x *run) parallel(ctx context.Context, f frame, at place, s *asl.State, eff
 
 // each runs the machine of a Map state for each item.
 func (x *run) each(ctx context.Context, f frame, at place, s *asl.State, effective any, c *asl.Context) (any, *asl.Error, error) {
-	items, failed := s.Items(effective, c)
-	if failed != nil {
-		return nil, failed, nil
-	}
-	most, failed := s.Concurrency(effective, c)
-	if failed != nil {
-		return nil, failed, nil
+	var most int
+	items, failed, err := evaluate(ctx, x, func() (items []any, failed *asl.Error) {
+		if items, failed = s.Items(effective, c); failed == nil {
+			most, failed = s.Concurrency(effective, c)
+		}
+		return items, failed
+	})
+	if failed != nil || err != nil {
+		return nil, failed, err
 	}
 	if most <= 0 || most > maxItems {
 		most = maxItems
@@ -51,9 +53,9 @@ func (x *run) each(ctx context.Context, f frame, at place, s *asl.State, effecti
 		b.began, b.before = began(i)
 		b.entered = b.began
 		own := &asl.Context{Object: x.context(b, s, nil), Random: c.Random + "/" + b.branch}
-		input, failed := s.Item(effective, items[i], own)
-		if failed != nil {
-			return nil, failed, nil
+		input, failed, err := evaluate(ctx, x, func() (any, *asl.Error) { return s.Item(effective, items[i], own) })
+		if failed != nil || err != nil {
+			return nil, failed, err
 		}
 		return x.machine(ctx, b, s.Branches[0], input)
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -42,6 +43,8 @@ type Controller struct {
 	running   *loop.Loop
 	tasks     *supervise.Tasks // of this Run
 
+	evaluations chan struct{} // has one for each evaluation that goes on
+
 	mu     sync.Mutex
 	calls  map[loop.Key][]string                 // the functions that each workflow names
 	active map[types.UID]*run                    // runs that are under way here, until the informer shows their end
@@ -61,7 +64,7 @@ func NewController(c client.Interface, views *informer.Views, caller Caller, log
 		workflows: informer.New[*minik8s.Workflow](c, api.Workflows, opts),
 		runs:      informer.New[*minik8s.WorkflowRun](c, api.WorkflowRuns, opts),
 		functions: informer.New[*minik8s.Function](c, api.Functions, opts),
-		calls:     map[loop.Key][]string{}, active: map[types.UID]*run{},
+		calls:     map[loop.Key][]string{}, active: map[types.UID]*run{}, evaluations: make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}
 	w.loop = loop.New("workflow", log, w.reconcile)
 	w.running = loop.New("workflowrun", log, w.advance)

@@ -13,7 +13,8 @@
 //
 // A run has bounds, and one that meets them fails there, whatever its states catch: at most maxSteps transitions (Workflow.StepLimit), which branches
 // take from one count before they call anything, and 32 MiB that its steps keep in the store (Workflow.DataLimit). 1,000 of its branches are
-// alive at a time, wherever they lie in each other; others wait. What one state may cost is package asl's to say.
+// alive at a time, wherever they lie in each other; others wait. What one state may cost is package asl's to say; of all
+// runs as many states are evaluated at a time as there are processors.
 //
 // A run has its definition, and its input if it was given none, from one generation of its workflow, the one that it has begun with.
 //
@@ -25,7 +26,8 @@
 // A missing function is a warning and the condition Ready of the Workflow, and no refusal, since functions may come later; a run that meets
 // it fails there with Function.NotFound, if no Retry and no Catch is for that. The names of errors are the function's own (the class of a Python
 // exception), States.Timeout if the state's time is over, Function.Timeout if the function's is, and Function.NotFound, Function.BadRequest,
-// Function.Failed and Function.Unavailable. A call for which the master has no room is made later.
+// Function.Failed and Function.Unavailable. A call for which the master has no room, or that finds the store without a
+// leader, is made later, while the state has time.
 //
 // A run is one trace, whose id is its UID without the dashes: every call is a part of it, and the logs of the instances have it.
 //
