@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -461,6 +462,38 @@ func TestEndOfARun(t *testing.T) {
 	r, err := client.Get[*minik8s.WorkflowRun](w.Context(), w.Admin(), client.KeyOf(older))
 	if err != nil || r.Status.State != "" {
 		t.Errorf("the end of another run of the name is written: %+v %v", r.Status, err)
+	}
+}
+
+// updating is a client whose updates have a bound, as those of the store.
+type updating struct {
+	client.Interface
+	most int
+}
+
+func (c updating) Update(ctx context.Context, obj api.Object, opts client.WriteOptions) (api.Object, error) {
+	if data, err := json.Marshal(obj); err != nil || len(data) > c.most {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%d bytes: %v", len(data), err))
+	}
+	return c.Interface.Update(ctx, obj, opts)
+}
+
+// A run that the store does not take ends, with as much as the store takes.
+func TestMoreThanTheStoreTakes(t *testing.T) {
+	w := newWorld(t)
+	w.Start(NewController(updating{w.As(ControllerName), 100 << 10}, nil, w, slog.New(slog.DiscardHandler)).Run)
+	large := `"` + strings.Repeat("x", 60<<10) + `"`
+	pass := `"a":{"Type":"Pass","Comment":` + large + `,"End":true}`
+	for _, x := range []struct{ name, definition, input, err, cause string }{
+		{"begin", machine("a", pass), large, asl.ErrDataLimit, "definition and input"},
+		{"output", machine("a", pass), `"` + strings.Repeat("x", 20<<10) + `"`, asl.ErrDataLimit, "definition, input and output"},
+		{"cause", machine("a", `"a":{"Type":"Fail","Error":"E","CausePath":"$$.Execution.Input"}`), `"` + strings.Repeat("x", 80<<10) + `"`, "E", ""},
+	} {
+		w.workflow(x.name, x.definition, nil)
+		w.start(x.name, x.name, x.input)
+		if s := w.wait(x.name).Status; s.State != minik8s.RunFailed || s.Error != x.err || !strings.HasPrefix(s.Cause, x.cause) || x.cause == "" && s.Cause != "" || s.EndTime == nil {
+			t.Errorf("%s: %s %s %.100s", x.name, s.State, s.Error, s.Cause)
+		}
 	}
 }
 

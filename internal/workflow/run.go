@@ -142,6 +142,11 @@ func (x *run) begin(ctx context.Context) (*minik8s.WorkflowRun, error) {
 		}
 	}
 	made, err := x.w.client.Update(ctx, next, client.WriteOptions{Subresource: api.StatusSubresource})
+	if apierrors.IsRequestEntityTooLargeError(err) { // nor would it be taken another time
+		next.Status = minik8s.WorkflowRunStatus{State: minik8s.RunFailed, StartTime: &now, EndTime: &now, RunSeconds: s.RunSeconds,
+			Error: asl.ErrDataLimit, Cause: "definition and input are more together than the store takes"}
+		made, err = x.w.client.Update(ctx, next, client.WriteOptions{Subresource: api.StatusSubresource})
+	}
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -199,6 +204,9 @@ func (x *run) finish(ctx context.Context, state string, output []byte, failed *a
 			}
 		case apierrors.IsRequestEntityTooLargeError(err) && len(output) > 0: // with the definition and the input
 			state, output, failed = minik8s.RunFailed, nil, &asl.Error{Name: asl.ErrDataLimit, Cause: "definition, input and output are more together than the store takes"}
+			continue
+		case apierrors.IsRequestEntityTooLargeError(err) && s.Cause != "":
+			failed = &asl.Error{Name: failed.Name}
 			continue
 		}
 		if sleep(ctx, pause) != nil {
