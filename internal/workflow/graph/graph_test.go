@@ -105,9 +105,7 @@ func TestLoopsAndRetries(t *testing.T) {
 	check("in the second try", "l2 p r2", "q")
 	steps = append(steps, made("", 1, "p", "Failed", ""))
 	check("after it", "", "p q")
-	for _, s := range []*minik8s.WorkflowStep{made("1-1", 0, "q", "Succeeded", ""), made("1-0", 1, "l2", "Succeeded", "")} {
-		steps = append(steps, s)
-	}
+	steps = append(steps, made("1-1", 0, "q", "Succeeded", ""), made("1-0", 1, "l2", "Succeeded", ""))
 	steps[7].Spec.Event, steps[7].Spec.Next = "Succeeded", "again"
 	check("all has gone well", "again", "")
 }
