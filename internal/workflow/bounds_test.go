@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -136,6 +138,58 @@ func (c creating) Create(ctx context.Context, obj api.Object, _ client.WriteOpti
 	return c.create(ctx, obj)
 }
 
+func historyOf(steps ...*minik8s.WorkflowStep) *history {
+	h := newHistory()
+	for _, s := range steps {
+		h.add(s)
+	}
+	return h
+}
+
+// Of a run that is taken over only that is kept from which it goes on, and all of it counts.
+func TestHistory(t *testing.T) {
+	var steps []*minik8s.WorkflowStep
+	add := func(branch string, number int64, event, next string) {
+		steps = append(steps, &minik8s.WorkflowStep{Spec: minik8s.WorkflowStepSpec{Branch: branch, Number: number, Event: event, Next: next, Output: minik8s.JSON{Raw: []byte("1")}}})
+	}
+	for round := range int64(100) { // a state whose branches fail at first, and then it goes on
+		add(fmt.Sprintf("%d-0", 2*round), 0, minik8s.StepFailed, "")
+		add(fmt.Sprintf("%d-0.7-1", 2*round), 0, minik8s.StepSucceeded, "b") // in a state that was not left, since another branch had failed
+		add("", 2*round, minik8s.StepRetried, "m")
+		add(fmt.Sprintf("%d-0", 2*round+1), 0, minik8s.StepSucceeded, "b")
+		add(fmt.Sprintf("%d-0", 2*round+1), 1, minik8s.StepSucceeded, "")
+		add("", 2*round+1, minik8s.StepCaught, "m")
+	}
+	add("", 200, minik8s.StepRetried, "m")
+	add("", 201, minik8s.StepRetried, "m")
+	add("202-0", 0, minik8s.StepRetried, "a")
+	add("202-0", 1, minik8s.StepSucceeded, "b")
+	add("202-0", 2, minik8s.StepRetried, "b")
+	add("202-1", 0, minik8s.StepSucceeded, "")
+	slices.SortFunc(steps, func(a, b *minik8s.WorkflowStep) int { return strings.Compare(placeOf(a).String(), placeOf(b).String()) })
+	want := "199 200 201 202-0.1 202-0.2 202-1.0"
+	kept := func(h *history) string {
+		var out []string
+		for at := range h.steps {
+			if !h.left(at.branch) {
+				out = append(out, at.String())
+			}
+		}
+		slices.Sort(out)
+		return strings.Join(out, " ")
+	}
+	h := historyOf(steps...)
+	if kept(h) != want || len(h.steps) != 6 || len(h.newest) != 3 || len(h.ended) != 1 || h.count != int64(len(steps)) || h.stored != h.count*dataOf(&steps[0].Spec) {
+		t.Errorf("it keeps %s, %d steps of %d", kept(h), len(h.steps), h.count)
+	}
+	for range 20 {
+		rand.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+		if other := historyOf(steps...); kept(other) != want || other.count != h.count || other.stored != h.stored || other.first[""] != 199 || other.first["202-0"] != 1 {
+			t.Errorf("in another order it keeps %s", kept(other))
+		}
+	}
+}
+
 // bare is as much of a controller as a run needs.
 func bare(c client.Interface) *Controller {
 	return &Controller{client: c, evaluations: make(chan struct{}, 2)}
@@ -182,7 +236,7 @@ func TestDataIsWhatIsStored(t *testing.T) {
 		}, false},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
-		one := newRun(bare(creating{c, func(ctx context.Context, obj api.Object) (api.Object, error) { return x.create(ctx, cancel, obj) }}), r, nil, true)
+		one := newRun(bare(creating{c, func(ctx context.Context, obj api.Object) (api.Object, error) { return x.create(ctx, cancel, obj) }}), r, newHistory())
 		one.of = t.Context()
 		made, err := one.commit(ctx, spec(int64(i)))
 		want := int64(0)
@@ -210,7 +264,7 @@ func TestEvaluationsAtATime(t *testing.T) {
 		var now atomic.Int64
 		block := make(chan struct{})
 		for range 10 {
-			go evaluate(t.Context(), newRun(c, &minik8s.WorkflowRun{}, nil, true), func() (any, *asl.Error) { //nolint:errcheck // it gives none
+			go evaluate(t.Context(), newRun(c, &minik8s.WorkflowRun{}, newHistory()), func() (any, *asl.Error) { //nolint:errcheck // it gives none
 				if n := now.Add(1); n > int64(cap(c.evaluations)) {
 					t.Errorf("%d evaluations go on", n)
 				}
@@ -251,7 +305,7 @@ func TestEvaluationsAtATime(t *testing.T) {
 			for range cap(c.evaluations) {
 				c.evaluations <- struct{}{}
 			}
-			x := newRun(c, r, nil, true)
+			x := newRun(c, r, newHistory())
 			x.input = []any{}
 			ended, cancelled := make(chan error, 1), make(chan error, 1)
 			do := func(ctx context.Context, end chan error) {
@@ -289,7 +343,7 @@ func (f callerFunc) CallFunction(ctx context.Context, c Call) Result { return f(
 // Branches in branches share the places for goroutines, and all of them run in the end.
 func TestLiveBranches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newRun(nil, &minik8s.WorkflowRun{}, nil, true)
+		x := newRun(nil, &minik8s.WorkflowRun{}, newHistory())
 		var live atomic.Int64
 		block := make(chan struct{})
 		type one = func(ctx context.Context, i int) (any, *asl.Error, error)
@@ -339,7 +393,7 @@ func TestLiveBranches(t *testing.T) {
 		}
 		close(block)
 	})
-	x := newRun(nil, &minik8s.WorkflowRun{}, nil, true)
+	x := newRun(nil, &minik8s.WorkflowRun{}, newHistory())
 	_, failed, err := x.sideBySide(t.Context(), 20, 5, func(context.Context, int) (any, *asl.Error, error) {
 		return strings.Repeat("x", 250<<10), nil, nil
 	})
@@ -382,7 +436,7 @@ func TestBeginningsOfBranches(t *testing.T) {
 	} {
 		past = append(past, &minik8s.WorkflowStep{Spec: s})
 	}
-	x := newRun(nil, &minik8s.WorkflowRun{}, past, true)
+	x := newRun(nil, &minik8s.WorkflowRun{}, historyOf(past...))
 	began := x.beginnings(frame{began: start, before: true}, place{number: 2}, 5, 2)
 	for i, want := range []time.Time{start, start, after(4), after(9)} {
 		if got, before := began(i); !got.Equal(want) || !before {
@@ -417,7 +471,7 @@ func TestBeginningsByAnotherClock(t *testing.T) {
 				s := obj.(*minik8s.WorkflowStep)
 				entered[placeOf(s).String()] = s.Spec.Entered.Time
 				return s, nil
-			}}), r, []*minik8s.WorkflowStep{past}, true)
+			}}), r, historyOf(past))
 			x.of = t.Context()
 			if _, failed, err := x.machine(t.Context(), frame{before: true}, m, nil); failed != nil || err != nil {
 				t.Fatal(failed, err)
@@ -456,7 +510,7 @@ func TestEndOfARun(t *testing.T) {
 	w.start("again", "b", `2`)
 	older := running.DeepCopy()
 	older.Name, older.UID = "again", "an-older-one"
-	if !newRun(c, older, nil, true).finish(ctx, minik8s.RunCancelled, nil, nil) {
+	if !newRun(c, older, newHistory()).finish(ctx, minik8s.RunCancelled, nil, nil) {
 		t.Error("it tries to write the end of a run that is not there any more")
 	}
 	r, err := client.Get[*minik8s.WorkflowRun](w.Context(), w.Admin(), client.KeyOf(older))

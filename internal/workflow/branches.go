@@ -73,7 +73,7 @@ func (x *run) beginnings(f frame, at place, n, most int) func(i int) (began time
 	}
 	var ends []time.Time
 	for i := range n {
-		if t, ok := x.ended[below(at, i)]; ok {
+		if t, ok := x.past.ended[below(at, i)]; ok {
 			ends = append(ends, t)
 		}
 	}

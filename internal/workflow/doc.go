@@ -39,6 +39,7 @@
 //
 //	controller.go  Workflows, and which runs are under way
 //	run.go         one run: its beginning and its end
+//	history.go     what another master has to know of it
 //	steps.go       its steps in the store, and how many there may be
 //	machine.go     one machine: states and errors
 //	branches.go    machines side by side

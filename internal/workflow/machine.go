@@ -21,12 +21,11 @@ type frame struct {
 	before  bool      // another master may have begun it: what led to it was in the store when this one took over the run
 }
 
-// machine runs a machine from its first step on: those that are in the store are only read. The error of Go is that it cannot
-// go on here.
+// machine runs a machine, from where the steps from before have left it: those are only read. The error of Go is that it cannot go on here.
 func (x *run) machine(ctx context.Context, f frame, m *asl.Machine, input any) (any, *asl.Error, error) {
 	state, tried := m.States[m.StartAt], map[int]int{}
-	for at := (place{branch: f.branch}); ; at.number++ {
-		step := x.past[at]
+	for at := (place{f.branch, x.past.first[f.branch]}); ; at.number++ {
+		step := x.past.steps[at]
 		before := step != nil
 		if !before {
 			var err error

@@ -24,32 +24,30 @@ type run struct {
 	w      *Controller
 	object *minik8s.WorkflowRun
 	stop   context.CancelCauseFunc
-	of     context.Context                 // ends with the run, and not with one of its branches
-	past   map[place]*minik8s.WorkflowStep // steps from before; nothing is added to it
-	read   bool                            // past is complete
-	ended  map[string]time.Time            // when branches have ended that are in past
-	input  any                             // the run's, for the context object
-	steps  atomic.Int64                    // committed, or about to be
-	stored atomic.Int64                    // bytes of their data
-	live   chan struct{}                   // a place for each branch that has a goroutine of its own
+	of     context.Context // ends with the run, and not with one of its branches
+	past   *history        // steps from before; nothing is added to it
+	read   bool            // past is complete
+	input  any             // the run's, for the context object
+	steps  atomic.Int64    // committed, or about to be
+	stored atomic.Int64    // bytes of their data
+	live   chan struct{}   // a place for each branch that has a goroutine of its own
 }
 
-func newRun(w *Controller, r *minik8s.WorkflowRun, past []*minik8s.WorkflowStep, read bool) *run {
-	x := &run{w: w, object: r, past: map[place]*minik8s.WorkflowStep{}, ended: map[string]time.Time{}, read: read, live: make(chan struct{}, maxLive)}
-	for _, s := range past {
-		x.knows(s)
-	}
+// newRun is a run with the steps that it has had; nil: they are still to be read, if it has any.
+func newRun(w *Controller, r *minik8s.WorkflowRun, past *history) *run {
+	x := &run{w: w, object: r, live: make(chan struct{}, maxLive)}
+	x.knows(past)
 	return x
 }
 
-// knows takes in a step from before.
-func (x *run) knows(s *minik8s.WorkflowStep) {
-	x.past[placeOf(s)] = s
-	x.steps.Add(1)
-	x.stored.Add(dataOf(&s.Spec))
-	if s.Spec.Next == "" {
-		x.ended[s.Spec.Branch] = s.Spec.Time.Time
+// knows takes in the steps from before.
+func (x *run) knows(past *history) {
+	x.read = past != nil
+	if x.past = past; past == nil {
+		x.past = newHistory()
 	}
+	x.steps.Store(x.past.count)
+	x.stored.Store(x.past.stored)
 }
 
 // guarded is run. A mistake of ours ends this run, and no other.
@@ -161,20 +159,17 @@ func (x *run) recall(ctx context.Context) error {
 	if x.read {
 		return nil
 	}
-	var past []*minik8s.WorkflowStep
+	past := newHistory()
 	opts := client.ListOptions{Namespace: x.object.Namespace, Fields: fields.OneTermEqualSelector("spec.run", x.object.Name)}
 	err := eachStep(ctx, x.w.client, opts, func(s *minik8s.WorkflowStep) {
 		if ownerOf(s) == x.object.UID {
-			past = append(past, s)
+			past.add(s)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	for _, s := range past {
-		x.knows(s)
-	}
-	x.read = true
+	x.knows(past)
 	return nil
 }
 
