@@ -41,8 +41,7 @@ func stepName(r *minik8s.WorkflowRun, at place) string {
 // maxStored is what the steps of a run may have as data, in bytes. They are in the store until the run goes.
 const maxStored = 32 << 20
 
-// dataOf is what a step has as data, as long as it is in the store: escapes, as \u003c for <, make it longer than it was here, and a step that was
-// read again has them.
+// dataOf is what a step has as data, as long as it is in the store: escapes, as \u003c for <, make it up to six times as long as here.
 func dataOf(s *minik8s.WorkflowStepSpec) int64 {
 	data, _ := json.Marshal(struct { //nolint:errcheck // what cannot be written as JSON is not stored either
 		Output minik8s.JSON `json:"output,omitzero"`
