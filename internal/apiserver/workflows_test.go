@@ -48,6 +48,8 @@ func TestWorkflowsByHTTP(t *testing.T) {
 		{"root", "PATCH", "workflowruns/r/status", `{"status":{"state":"Done"}}`, 422, "status.state"},
 		{"root", "PATCH", "workflowruns/r/status", `{"status":{"state":"Succeeded"}}`, 200, ""},
 		{"root", "PATCH", "workflowruns/r/status", `{"status":{"state":"Running"}}`, 422, "the run has ended"},
+		{"root", "POST", "workflowruns", `{"metadata":{"name":"s"},"spec":{"workflow":"print","input":"` + strings.Repeat("<&>", 60<<10/3) + `"}}`, 201, ""},
+		{"root", "PATCH", "workflowruns/s", `{"spec":{"cancel":true}}`, 200, `"cancel":true`},
 		{"alice", "POST", "workflowsteps", step, 403, "cannot create"},
 		{"node", "POST", "workflowsteps", step, 403, "cannot create"},
 		{"root", "POST", "workflowsteps", step, 201, ""},

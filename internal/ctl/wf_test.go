@@ -1,7 +1,9 @@
 package ctl
 
 import (
+	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -83,6 +85,23 @@ func TestWatchADeletedRun(t *testing.T) {
 		if got := f.ctl("", "wf", "watch", "r"); got.code != exit.NotFound || !strings.Contains(got.text, "run r has been deleted") {
 			t.Errorf("made anew: %v: %+v", again, got)
 		}
+	}
+}
+
+// Steps are shown in the order of the store: a master that has taken over may have another clock.
+func TestOrderOfSteps(t *testing.T) {
+	f := newFake(t, wfrun("r", "w", 5))
+	uid := f.get(wfPath + "workflowruns/r").GetUID()
+	f.routes["GET "+wfPath+"workflowsteps"] = func(w http.ResponseWriter, _ *http.Request) {
+		step := func(revision, state, time string) string {
+			return fmt.Sprintf(`{"metadata":{"name":"r.%s","namespace":"default","resourceVersion":"%s","ownerReferences":[{"apiVersion":"minik8s.io/v1","kind":"WorkflowRun","name":"r","uid":"%s","controller":true}]},"spec":{"run":"r","number":0,"state":"%s","event":"Succeeded","time":"2026-01-02T03:04:%s.000000Z"}}`,
+				state, revision, uid, state, time)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"apiVersion":"minik8s.io/v1","kind":"WorkflowStepList","metadata":{},"items":[%s,%s,%s]}`, step("100", "third", "04"), step("9", "first", "50"), step("11", "second", "03"))
+	}
+	if got := f.ctl("", "wf", "watch", "r"); !regexp.MustCompile(`(?s)first .*second .*third .*r: Succeeded`).MatchString(got.out) {
+		t.Errorf("%+v", got)
 	}
 }
 

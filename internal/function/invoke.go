@@ -22,17 +22,20 @@ type Invocation struct {
 	Status             int    // of HTTP
 	Function, Instance string
 	Cold               bool
-	Stopped            bool // this master has stopped before the end was known
+	Stopped            bool // this master could not make the call, or has stopped before its end was known: it is to be made again
 }
 
 // Invoke calls a function for another part of the master that leads; id and trace are told to the instance. alone: what the function names as
 // left and right is not called. What bounds calls by HTTP bounds these, too.
 func (s *Server) Invoke(ctx context.Context, namespace, name, id, trace string, body []byte, contentType string, alone bool) Invocation {
 	fn, err := client.Get[*minik8s.Function](ctx, s.client, client.Key{Kind: api.Functions, Namespace: namespace, Name: name})
-	if err == nil {
+	switch {
+	case err == nil:
 		err = callable(fn)
-	} else if apierrors.IsNotFound(err) {
+	case apierrors.IsNotFound(err):
 		err = nil // who has the calls says it
+	case !apierrors.IsForbidden(err): // as while the store has no leader: the call is still to be made
+		return unmade(err)
 	}
 	key, takes := loop.Key{Namespace: namespace, Name: name}, amount{calls: 1, bytes: int64(len(body))}
 	if err == nil {
@@ -47,7 +50,7 @@ func (s *Server) Invoke(ctx context.Context, namespace, name, id, trace string, 
 	defer cancel()
 	d, _, err := s.here(wait, true)
 	if err != nil {
-		return Invocation{Fault: minik8s.FaultPlatform, Status: 503, Body: []byte(err.Error()), ContentType: "text/plain; charset=utf-8", Stopped: true}
+		return unmade(err)
 	}
 	q := question{id: id, function: key, body: body, contentType: contentType, trace: traceFrom(trace)}
 	var r result
@@ -58,6 +61,13 @@ func (s *Server) Invoke(ctx context.Context, namespace, name, id, trace string, 
 		r = d.call(ctx, q)
 	}
 	return Invocation{Body: r.body, ContentType: r.contentType, Branch: r.branch, Fault: r.fault, Status: r.status, Function: r.function, Instance: r.instance, Cold: r.cold, Stopped: r.stopped}
+}
+
+// unmade is a call that could not be made now: it is to be made again.
+func unmade(err error) Invocation {
+	out := refused(err)
+	out.Stopped = true
+	return out
 }
 
 // refused is a call that is not made.

@@ -1,11 +1,14 @@
 package function
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
@@ -39,5 +42,32 @@ func TestInvokeIsBounded(t *testing.T) {
 	}
 	if s.under.used != (amount{}) {
 		t.Errorf("%+v is left", s.under.used)
+	}
+}
+
+// broken is a client that reads nothing.
+type broken struct {
+	client.Interface
+	err error
+}
+
+func (b broken) Get(context.Context, client.Key) (api.Object, error) { return nil, b.err }
+
+// A store that cannot be read for a while is no answer: the call is to be made again. What the caller may not do is one.
+func TestInvokeWithoutAStore(t *testing.T) {
+	for _, x := range []struct {
+		err    error
+		status int
+		again  bool
+	}{
+		{context.DeadlineExceeded, http.StatusServiceUnavailable, true},
+		{apierrors.NewServiceUnavailable("no leader"), http.StatusServiceUnavailable, true},
+		{apierrors.NewTimeoutError("no leader", 1), http.StatusGatewayTimeout, true},
+		{apierrors.NewForbidden(schema.GroupResource{}, "f", nil), http.StatusForbidden, false},
+	} {
+		s := NewServer(broken{err: x.err}, Config{})
+		if r := s.Invoke(t.Context(), "default", "f", "id", "", nil, "", true); r.Stopped != x.again || r.Status != x.status || r.Fault != minik8s.FaultPlatform || s.under.used != (amount{}) {
+			t.Errorf("%v: %+v %s, and %+v is left", x.err, r, r.Body, s.under.used)
+		}
 	}
 }

@@ -2,14 +2,21 @@ package workflow
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
@@ -56,10 +63,287 @@ func TestDataOfARun(t *testing.T) {
 	}
 }
 
+// Whoever names an error, what is kept of its name and its cause has bounds, and is counted. What is kept of a cause is what a catcher gets.
+func TestDataOfErrors(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	branch := func(state string) string {
+		return machine(state, `"`+state+`":{"Type":"Fail","ErrorPath":"$$.Execution.Input","CausePath":"$$.Execution.Input"}`)
+	}
+	w.workflow("named", machine("p", `"p":{"Type":"Parallel","Branches":[`+branch("f")+`],"Catch":[{"ErrorEquals":["States.ALL"],"ResultPath":null,"Next":"q"}],"End":true}`, `"q":{"Type":"Parallel","Branches":[`+branch("g")+`],"End":true}`), nil)
+	w.start("r", "named", `"`+strings.Repeat("é", 50<<10)+`"`)
+	s := w.wait("r").Status
+	if want := strings.Repeat("é", minik8s.MaxErrorName/2); s.Error != want || len(s.Cause) > minik8s.MaxErrorCause || !strings.HasSuffix(s.Cause, "éé") {
+		t.Errorf("the run ends with an error of %d bytes and a cause of %d", len(s.Error), len(s.Cause))
+	}
+	steps, _, err := client.All[*minik8s.WorkflowStep](w.Context(), w.Admin(), api.WorkflowSteps, client.ListOptions{})
+	if err != nil || len(steps) != 4 {
+		t.Fatalf("%d steps, %v", len(steps), err)
+	}
+	for _, s := range steps {
+		if x := &s.Spec; len(x.Error) > minik8s.MaxErrorName || len(x.Cause) > minik8s.MaxErrorCause || dataOf(x) < int64(len(x.Output.Raw)+len(x.Error)+len(x.Cause)) {
+			t.Errorf("step %s has an error of %d bytes and a cause of %d, and counts as %d", s.Name, len(x.Error), len(x.Cause), dataOf(x))
+		}
+	}
+	w.workflow("long", machine("a", `"a":`+task("fails", `"Catch":[{"ErrorEquals":["States.TaskFailed"],"ResultPath":"$.e","Next":"b"}],"End":true`), `"b":{"Type":"Pass","OutputPath":"$.e.Error","End":true}`), nil)
+	w.start("l", "long", `{}`)
+	if s := w.wait("l").Status; s.State != minik8s.RunSucceeded || string(s.Output.Raw) != `"`+strings.Repeat("E", minik8s.MaxErrorName)+`"` {
+		t.Errorf("an exception with a long name and a long message: %s %s %.300s %.300s", s.State, s.Error, s.Cause, s.Output.Raw)
+	}
+}
+
+// A step counts as much when it was read again as when it was made.
+func TestDataOfStoredSteps(t *testing.T) {
+	w := newWorld(t)
+	w.begin()
+	w.workflow("w", machine("p", `"p":{"Type":"Parallel","Branches":[`+machine("a", `"a":{"Type":"Pass","Next":"b"}`, `"b":`+task("garbage", `"End":true`))+`],"End":true}`), nil)
+	w.start("r", "w", `"<é&>\u0001\u2028"`)
+	w.wait("r")
+	steps, _, err := client.All[*minik8s.WorkflowStep](w.Context(), w.Admin(), api.WorkflowSteps, client.ListOptions{})
+	if err != nil || len(steps) != 3 {
+		t.Fatalf("%d steps, %v", len(steps), err)
+	}
+	for _, s := range steps {
+		data, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := s.DeepCopy()
+		if err := json.Unmarshal(data, again); err != nil {
+			t.Fatal(err)
+		}
+		made := s.Spec
+		if !s.Spec.Output.IsZero() {
+			v, err := asl.Decode(s.Spec.Output.Raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if made.Output.Raw, err = asl.Encode(v); err != nil { // as the run has made it
+				t.Fatal(err)
+			}
+		}
+		if a, b := dataOf(&made), dataOf(&again.Spec); a != b || a < 30 || !utf8.ValidString(s.Spec.Cause) {
+			t.Errorf("step %s counts as %d, and later as %d", s.Name, a, b)
+		}
+	}
+}
+
+// creating is a client whose creations are seen.
+type creating struct {
+	client.Interface
+	create func(ctx context.Context, obj api.Object) (api.Object, error)
+}
+
+func (c creating) Create(ctx context.Context, obj api.Object, _ client.WriteOptions) (api.Object, error) {
+	return c.create(ctx, obj)
+}
+
+func historyOf(steps ...*minik8s.WorkflowStep) *history {
+	h := newHistory()
+	for _, s := range steps {
+		h.add(s)
+	}
+	return h
+}
+
+// Of a run that is taken over only that is kept from which it goes on, and all of it counts.
+func TestHistory(t *testing.T) {
+	var steps []*minik8s.WorkflowStep
+	add := func(branch string, number int64, event, next string) {
+		steps = append(steps, &minik8s.WorkflowStep{Spec: minik8s.WorkflowStepSpec{Branch: branch, Number: number, Event: event, Next: next, Output: minik8s.JSON{Raw: []byte("1")}}})
+	}
+	for round := range int64(100) { // a state whose branches fail at first, and then it goes on
+		add(fmt.Sprintf("%d-0", 2*round), 0, minik8s.StepFailed, "")
+		add(fmt.Sprintf("%d-0.7-1", 2*round), 0, minik8s.StepSucceeded, "b") // in a state that was not left, since another branch had failed
+		add("", 2*round, minik8s.StepRetried, "m")
+		add(fmt.Sprintf("%d-0", 2*round+1), 0, minik8s.StepSucceeded, "b")
+		add(fmt.Sprintf("%d-0", 2*round+1), 1, minik8s.StepSucceeded, "")
+		add("", 2*round+1, minik8s.StepCaught, "m")
+	}
+	add("", 200, minik8s.StepRetried, "m")
+	add("", 201, minik8s.StepRetried, "m")
+	add("202-0", 0, minik8s.StepRetried, "a")
+	add("202-0", 1, minik8s.StepSucceeded, "b")
+	add("202-0", 2, minik8s.StepRetried, "b")
+	add("202-1", 0, minik8s.StepSucceeded, "")
+	slices.SortFunc(steps, func(a, b *minik8s.WorkflowStep) int { return strings.Compare(placeOf(a).String(), placeOf(b).String()) })
+	want := "199 200 201 202-0.1 202-0.2 202-1.0"
+	kept := func(h *history) string {
+		var out []string
+		for at := range h.steps {
+			if !h.left(at.branch) {
+				out = append(out, at.String())
+			}
+		}
+		slices.Sort(out)
+		return strings.Join(out, " ")
+	}
+	h := historyOf(steps...)
+	if kept(h) != want || len(h.steps) != 6 || len(h.newest) != 3 || len(h.ended) != 1 || h.count != int64(len(steps)) || h.stored != h.count*dataOf(&steps[0].Spec) {
+		t.Errorf("it keeps %s, %d steps of %d", kept(h), len(h.steps), h.count)
+	}
+	for range 20 {
+		rand.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+		if other := historyOf(steps...); kept(other) != want || other.count != h.count || other.stored != h.stored || other.first[""] != 199 || other.first["202-0"] != 1 {
+			t.Errorf("in another order it keeps %s", kept(other))
+		}
+	}
+}
+
+// bare is as much of a controller as a run needs.
+func bare(c client.Interface) *Controller {
+	return &Controller{client: c, evaluations: make(chan struct{}, 2)}
+}
+
+// What counts is what is in the store: also when the branch of a step is cancelled, when the step is not taken, and when it is there already.
+func TestDataIsWhatIsStored(t *testing.T) {
+	w := newWorld(t)
+	w.workflow("w", machine("a", `"a":{"Type":"Pass","End":true}`), nil)
+	w.start("r", "w", `1`)
+	r, err := client.Get[*minik8s.WorkflowRun](w.Context(), w.Admin(), client.Key{Kind: api.WorkflowRuns, Namespace: "default", Name: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := w.As(ControllerName)
+	spec := func(n int64) minik8s.WorkflowStepSpec {
+		return minik8s.WorkflowStepSpec{Number: n, State: "a", Type: "Pass", Event: minik8s.StepSucceeded, Output: minik8s.JSON{Raw: []byte(`"some"`)}}
+	}
+	for i, x := range []struct {
+		what   string
+		create func(ctx context.Context, cancel func(), obj api.Object) (api.Object, error)
+		fails  bool
+	}{
+		{"as usual", func(ctx context.Context, _ func(), obj api.Object) (api.Object, error) {
+			return c.Create(ctx, obj, client.WriteOptions{})
+		}, false},
+		{"cancelled meanwhile", func(ctx context.Context, cancel func(), obj api.Object) (api.Object, error) {
+			cancel()
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			return c.Create(ctx, obj, client.WriteOptions{})
+		}, false},
+		{"not taken", func(context.Context, func(), api.Object) (api.Object, error) {
+			return nil, apierrors.NewInvalid(schema.GroupKind{}, "x", nil)
+		}, true},
+		{"there already", func(ctx context.Context, _ func(), obj api.Object) (api.Object, error) {
+			other := obj.(*minik8s.WorkflowStep).DeepCopy()
+			other.Spec.Output.Raw = []byte(`"of a try before, whose end was not known"`)
+			if _, err := c.Create(ctx, other, client.WriteOptions{}); err != nil {
+				return nil, err
+			}
+			return c.Create(ctx, obj, client.WriteOptions{})
+		}, false},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		one := newRun(bare(creating{c, func(ctx context.Context, obj api.Object) (api.Object, error) { return x.create(ctx, cancel, obj) }}), r, newHistory())
+		one.of = t.Context()
+		made, err := one.commit(ctx, spec(int64(i)))
+		want := int64(0)
+		if !x.fails && made != nil {
+			stored, err := client.Get[*minik8s.WorkflowStep](w.Context(), w.Admin(), client.KeyOf(made))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want = dataOf(&stored.Spec)
+		}
+		if x.fails != (err != nil) || one.stored.Load() != want {
+			t.Errorf("%s: %v; it counts %d bytes, and %d are stored", x.what, err, one.stored.Load(), want)
+		}
+		cancel()
+		if _, err := one.commit(ctx, spec(100)); err == nil || one.stored.Load() != want {
+			t.Errorf("%s: a branch that was cancelled before has committed a step (%v), or it counts: %d bytes", x.what, err, one.stored.Load())
+		}
+	}
+}
+
+// Of all runs no more evaluations go on at a time than there are places, and what waits has none.
+func TestEvaluationsAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := bare(nil)
+		var now atomic.Int64
+		block := make(chan struct{})
+		for range 10 {
+			go evaluate(t.Context(), newRun(c, &minik8s.WorkflowRun{}, newHistory()), func() (any, *asl.Error) { //nolint:errcheck // it gives none
+				if n := now.Add(1); n > int64(cap(c.evaluations)) {
+					t.Errorf("%d evaluations go on", n)
+				}
+				<-block
+				now.Add(-1)
+				return nil, nil
+			})
+		}
+		synctest.Wait()
+		if now.Load() != int64(cap(c.evaluations)) {
+			t.Errorf("%d evaluations go on", now.Load())
+		}
+		close(block)
+		synctest.Wait()
+		if now.Load() != 0 || len(c.evaluations) != 0 {
+			t.Errorf("%d evaluations have no end; %d places are taken", now.Load(), len(c.evaluations))
+		}
+	})
+	calls, answer := make(chan Call), make(chan Result)
+	caller := callerFunc(func(_ context.Context, c Call) Result { calls <- c; return <-answer })
+	start := metav1.NowMicro()
+	r := &minik8s.WorkflowRun{Status: minik8s.WorkflowRunStatus{StartTime: &start}}
+	for _, state := range []string{
+		`{"Type":"Pass","End":true}`, `{"Type":"Succeed"}`, `{"Type":"Fail","ErrorPath":"$"}`, `{"Type":"Choice","Choices":[{"Variable":"$","IsNull":true,"Next":"b"}],"Default":"b"}`,
+		`{"Type":"Wait","Seconds":3600,"End":true}`, task("f", `"End":true`), `{"Type":"Map","ItemsPath":"$$.Execution.Input","End":true,"ItemProcessor":` + machine("i", `"i":{"Type":"Pass","End":true}`) + `}`,
+	} {
+		rest := ""
+		if strings.Contains(state, "Choice") {
+			rest = `,"b":{"Type":"Succeed"}`
+		}
+		m, errs := asl.Parse([]byte(machine("a", `"a":`+state+rest)), nil)
+		if len(errs) > 0 {
+			t.Fatal(errs)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			c := bare(nil)
+			c.caller = caller
+			for range cap(c.evaluations) {
+				c.evaluations <- struct{}{}
+			}
+			x := newRun(c, r, newHistory())
+			x.input = []any{}
+			ended, cancelled := make(chan error, 1), make(chan error, 1)
+			do := func(ctx context.Context, end chan error) {
+				_, _, err := x.do(ctx, frame{entered: time.Now()}, place{}, m.States["a"], "E", &asl.Context{Object: map[string]any{"Execution": map[string]any{"Input": []any{}}}})
+				end <- err
+			}
+			go do(t.Context(), ended)
+			ctx, cancel := context.WithCancel(t.Context())
+			go do(ctx, cancelled)
+			synctest.Wait()
+			cancel()
+			synctest.Wait()
+			if len(ended) != 0 || len(cancelled) != 1 || <-cancelled == nil {
+				t.Errorf("%s: it does not wait for a place", state)
+			}
+			<-c.evaluations
+			if strings.Contains(state, "Task") {
+				<-calls
+				if len(c.evaluations) != cap(c.evaluations)-1 {
+					t.Errorf("%s: it has a place while it waits", state)
+				}
+				answer <- Result{Body: []byte("1")}
+			}
+			if err := <-ended; err != nil || len(c.evaluations) != cap(c.evaluations)-1 {
+				t.Errorf("%s: %v, and %d places are taken", state, err, len(c.evaluations))
+			}
+		})
+	}
+}
+
+type callerFunc func(ctx context.Context, c Call) Result
+
+func (f callerFunc) CallFunction(ctx context.Context, c Call) Result { return f(ctx, c) }
+
 // Branches in branches share the places for goroutines, and all of them run in the end.
 func TestLiveBranches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		x := newRun(nil, &minik8s.WorkflowRun{}, nil, true)
+		x := newRun(nil, &minik8s.WorkflowRun{}, newHistory())
 		var live atomic.Int64
 		block := make(chan struct{})
 		type one = func(ctx context.Context, i int) (any, *asl.Error, error)
@@ -109,7 +393,7 @@ func TestLiveBranches(t *testing.T) {
 		}
 		close(block)
 	})
-	x := newRun(nil, &minik8s.WorkflowRun{}, nil, true)
+	x := newRun(nil, &minik8s.WorkflowRun{}, newHistory())
 	_, failed, err := x.sideBySide(t.Context(), 20, 5, func(context.Context, int) (any, *asl.Error, error) {
 		return strings.Repeat("x", 250<<10), nil, nil
 	})
@@ -152,19 +436,53 @@ func TestBeginningsOfBranches(t *testing.T) {
 	} {
 		past = append(past, &minik8s.WorkflowStep{Spec: s})
 	}
-	x := newRun(nil, &minik8s.WorkflowRun{}, past, true)
-	x.since = after(20)
-	began := x.beginnings(frame{began: start}, place{number: 2}, 5, 2)
+	x := newRun(nil, &minik8s.WorkflowRun{}, historyOf(past...))
+	began := x.beginnings(frame{began: start, before: true}, place{number: 2}, 5, 2)
 	for i, want := range []time.Time{start, start, after(4), after(9)} {
-		if got := began(i); !got.Equal(want) {
+		if got, before := began(i); !got.Equal(want) || !before {
 			t.Errorf("branch %d has begun at %v", i, got)
 		}
 	}
-	if got := began(4); time.Since(got) > time.Minute {
+	if got, before := began(4); time.Since(got) > time.Minute || before {
 		t.Errorf("a branch that has not begun has begun at %v", got)
 	}
-	if got := x.beginnings(frame{began: after(21)}, place{number: 2}, 5, 2)(0); time.Since(got) > time.Minute {
+	if got, before := x.beginnings(frame{began: start}, place{number: 2}, 5, 2)(0); time.Since(got) > time.Minute || before {
 		t.Errorf("a branch of a state that is entered now has begun at %v", got)
+	}
+}
+
+// Which branches another master had begun is known by their steps, whether its clock was behind this one's or ahead.
+func TestBeginningsByAnotherClock(t *testing.T) {
+	wait := func(state string) string {
+		return `{"Type":"Parallel","Branches":[` + machine(state, `"`+state+`":{"Type":"Wait","Seconds":0,"End":true}`) + `],`
+	}
+	m, errs := asl.Parse([]byte(machine("a", `"a":{"Type":"Pass","Next":"p"}`, `"p":{"Type":"Parallel","Branches":[`+machine("i", `"i":`+wait("w")+`"End":true}`)+`],"Next":"q"}`, `"q":`+wait("v")+`"End":true}`)), nil)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			then := time.Now().Add(ahead).Truncate(time.Microsecond)
+			start := metav1.NewMicroTime(then.Add(-time.Minute))
+			r := &minik8s.WorkflowRun{ObjectMeta: metav1.ObjectMeta{Name: "r", UID: "12345678-1"}, Status: minik8s.WorkflowRunStatus{State: minik8s.RunRunning, MaxSteps: 100, StartTime: &start}}
+			past := &minik8s.WorkflowStep{Spec: minik8s.WorkflowStepSpec{State: "a", Event: minik8s.StepSucceeded, Next: "p", Time: metav1.NewMicroTime(then)}}
+			entered := map[string]time.Time{}
+			x := newRun(bare(creating{nil, func(_ context.Context, obj api.Object) (api.Object, error) {
+				s := obj.(*minik8s.WorkflowStep)
+				entered[placeOf(s).String()] = s.Spec.Entered.Time
+				return s, nil
+			}}), r, historyOf(past))
+			x.of = t.Context()
+			if _, failed, err := x.machine(t.Context(), frame{before: true}, m, nil); failed != nil || err != nil {
+				t.Fatal(failed, err)
+			}
+			if w := entered["1-0.0-0.0"]; !w.Equal(then) {
+				t.Errorf("a clock that is %v ahead: the wait that was begun at %v counts as begun at %v", ahead, then, w)
+			}
+			if v := entered["2-0.0"]; !v.Equal(time.Now()) {
+				t.Errorf("a clock that is %v ahead: the wait that is begun now, at %v, counts as begun at %v", ahead, time.Now(), v)
+			}
+		})
 	}
 }
 
@@ -192,12 +510,44 @@ func TestEndOfARun(t *testing.T) {
 	w.start("again", "b", `2`)
 	older := running.DeepCopy()
 	older.Name, older.UID = "again", "an-older-one"
-	if !newRun(c, older, nil, true).finish(ctx, minik8s.RunCancelled, nil, nil) {
+	if !newRun(c, older, newHistory()).finish(ctx, minik8s.RunCancelled, nil, nil) {
 		t.Error("it tries to write the end of a run that is not there any more")
 	}
 	r, err := client.Get[*minik8s.WorkflowRun](w.Context(), w.Admin(), client.KeyOf(older))
 	if err != nil || r.Status.State != "" {
 		t.Errorf("the end of another run of the name is written: %+v %v", r.Status, err)
+	}
+}
+
+// updating is a client whose updates have a bound, as those of the store.
+type updating struct {
+	client.Interface
+	most int
+}
+
+func (c updating) Update(ctx context.Context, obj api.Object, opts client.WriteOptions) (api.Object, error) {
+	if data, err := json.Marshal(obj); err != nil || len(data) > c.most {
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("%d bytes: %v", len(data), err))
+	}
+	return c.Interface.Update(ctx, obj, opts)
+}
+
+// A run that the store does not take ends, with as much as the store takes.
+func TestMoreThanTheStoreTakes(t *testing.T) {
+	w := newWorld(t)
+	w.Start(NewController(updating{w.As(ControllerName), 100 << 10}, nil, w, slog.New(slog.DiscardHandler)).Run)
+	large := `"` + strings.Repeat("x", 60<<10) + `"`
+	pass := `"a":{"Type":"Pass","Comment":` + large + `,"End":true}`
+	for _, x := range []struct{ name, definition, input, err, cause string }{
+		{"begin", machine("a", pass), large, asl.ErrDataLimit, "definition and input"},
+		{"output", machine("a", pass), `"` + strings.Repeat("x", 20<<10) + `"`, asl.ErrDataLimit, "definition, input and output"},
+		{"cause", machine("a", `"a":{"Type":"Fail","Error":"E","CausePath":"$$.Execution.Input"}`), `"` + strings.Repeat("x", 80<<10) + `"`, "E", ""},
+	} {
+		w.workflow(x.name, x.definition, nil)
+		w.start(x.name, x.name, x.input)
+		if s := w.wait(x.name).Status; s.State != minik8s.RunFailed || s.Error != x.err || !strings.HasPrefix(s.Cause, x.cause) || x.cause == "" && s.Cause != "" || s.EndTime == nil {
+			t.Errorf("%s: %s %s %.100s", x.name, s.State, s.Error, s.Cause)
+		}
 	}
 }
 
@@ -260,6 +610,26 @@ func TestCallsOfSteps(t *testing.T) {
 	}
 }
 
+// A call that cannot be made now is made again, as long as the step has time.
+func TestCallsThatCannotBeMade(t *testing.T) {
+	w := newWorld(t)
+	w.stopped = 2
+	w.begin()
+	w.workflow("c", machine("a", `"a":`+task("odd", `"TimeoutSeconds":60,"End":true`)), nil)
+	w.start("r", "c", `{"X":2}`)
+	if s := w.wait("r").Status; s.State != minik8s.RunSucceeded {
+		t.Errorf("%+v", s)
+	}
+	w.mu.Lock()
+	w.stopped = 1000
+	w.mu.Unlock()
+	w.workflow("late", machine("a", `"a":`+task("odd", `"TimeoutSeconds":0.2,"End":true`)), nil)
+	w.start("l", "late", `{"X":2}`)
+	if s := w.wait("l").Status; s.Error != asl.ErrTimeout {
+		t.Errorf("%+v", s)
+	}
+}
+
 // What calls without a result are for Retry and Catch.
 func TestNamesOfErrors(t *testing.T) {
 	const frames = "Traceback (most recent call last):\n  File \"/function/main.py\", line 2, in main\n    raise X\n"
@@ -280,6 +650,7 @@ func TestNamesOfErrors(t *testing.T) {
 		{Result{Fault: "platform", Status: 504, Body: []byte("no instance with room")}, "Function.Unavailable"},
 		{Result{Fault: "platform", Status: 503}, "Function.Unavailable"},
 		{Result{Fault: "caller", Status: 404}, "Function.NotFound"},
+		{Result{Fault: "caller", Status: 404, Instance: "pod", Body: []byte("no such order")}, "Function.BadRequest"},
 		{Result{Fault: "caller", Status: 400}, "Function.BadRequest"},
 	} {
 		if got := errorOf(&x.result).Name; got != x.want {

@@ -25,32 +25,37 @@ func (x *run) parallel(ctx context.Context, f frame, at place, s *asl.State, eff
 	most := len(s.Branches)
 	began := x.beginnings(f, at, most, most)
 	return x.sideBySide(ctx, most, most, func(ctx context.Context, i int) (any, *asl.Error, error) {
-		now := began(i)
-		return x.machine(ctx, frame{branch: below(at, i), item: f.item, entered: now, began: now}, s.Branches[i], effective)
+		b := frame{branch: below(at, i), item: f.item}
+		b.began, b.before = began(i)
+		b.entered = b.began
+		return x.machine(ctx, b, s.Branches[i], effective)
 	})
 }
 
 // each runs the machine of a Map state for each item.
 func (x *run) each(ctx context.Context, f frame, at place, s *asl.State, effective any, c *asl.Context) (any, *asl.Error, error) {
-	items, failed := s.Items(effective, c)
-	if failed != nil {
-		return nil, failed, nil
-	}
-	most, failed := s.Concurrency(effective, c)
-	if failed != nil {
-		return nil, failed, nil
+	var most int
+	items, failed, err := evaluate(ctx, x, func() (items []any, failed *asl.Error) {
+		if items, failed = s.Items(effective, c); failed == nil {
+			most, failed = s.Concurrency(effective, c)
+		}
+		return items, failed
+	})
+	if failed != nil || err != nil {
+		return nil, failed, err
 	}
 	if most <= 0 || most > maxItems {
 		most = maxItems
 	}
 	began := x.beginnings(f, at, len(items), most)
 	return x.sideBySide(ctx, len(items), most, func(ctx context.Context, i int) (any, *asl.Error, error) {
-		now := began(i)
-		b := frame{branch: below(at, i), entered: now, began: now, item: map[string]any{"Item": map[string]any{"Index": int64(i), "Value": items[i]}}}
+		b := frame{branch: below(at, i), item: map[string]any{"Item": map[string]any{"Index": int64(i), "Value": items[i]}}}
+		b.began, b.before = began(i)
+		b.entered = b.began
 		own := &asl.Context{Object: x.context(b, s, nil), Random: c.Random + "/" + b.branch}
-		input, failed := s.Item(effective, items[i], own)
-		if failed != nil {
-			return nil, failed, nil
+		input, failed, err := evaluate(ctx, x, func() (any, *asl.Error) { return s.Item(effective, items[i], own) })
+		if failed != nil || err != nil {
+			return nil, failed, err
 		}
 		return x.machine(ctx, b, s.Branches[0], input)
 	})
@@ -60,26 +65,27 @@ func (x *run) each(ctx context.Context, f frame, at place, s *asl.State, effecti
 func below(at place, i int) string { return fmt.Sprintf("%s-%d", at, i) }
 
 // beginnings says when the branches of a state begin, of which so many run at a time: now, or, if they may have begun under another master, when
-// the state was, or when a branch before them had ended. What waits in a branch waits from then on.
-func (x *run) beginnings(f frame, at place, n, most int) func(i int) time.Time {
-	if !f.began.Before(x.since) {
-		return func(int) time.Time { return clock.Now() }
+// the state was, or when a branch before them had ended. What waits in a branch waits from then on. Whether another master had the state is asked of
+// the steps and not of the times, since its clock may be ahead of this one's.
+func (x *run) beginnings(f frame, at place, n, most int) func(i int) (began time.Time, before bool) {
+	if !f.before {
+		return func(int) (time.Time, bool) { return clock.Now(), false }
 	}
 	var ends []time.Time
 	for i := range n {
-		if t, ok := x.ended[below(at, i)]; ok {
+		if t, ok := x.past.ended[below(at, i)]; ok {
 			ends = append(ends, t)
 		}
 	}
 	slices.SortFunc(ends, time.Time.Compare)
-	return func(i int) time.Time {
+	return func(i int) (time.Time, bool) {
 		switch {
 		case i < most:
-			return f.began
+			return f.began, true
 		case i-most < len(ends):
-			return ends[i-most]
+			return ends[i-most], true
 		}
-		return clock.Now()
+		return clock.Now(), false
 	}
 }
 

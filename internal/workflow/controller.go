@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -42,10 +43,12 @@ type Controller struct {
 	running   *loop.Loop
 	tasks     *supervise.Tasks // of this Run
 
+	evaluations chan struct{} // has one for each evaluation that goes on
+
 	mu     sync.Mutex
-	calls  map[loop.Key][]string                 // the functions that each workflow names
-	active map[types.UID]*run                    // runs that are under way here, until the informer shows their end
-	past   map[types.UID][]*minik8s.WorkflowStep // steps of runs that were under way when this master began to lead
+	calls  map[loop.Key][]string  // the functions that each workflow names
+	active map[types.UID]*run     // runs that are under way here, until the informer shows their end
+	past   map[types.UID]*history // steps of runs that were under way when this master began to lead
 }
 
 // The causes for which a run that is under way is ended here.
@@ -61,7 +64,7 @@ func NewController(c client.Interface, views *informer.Views, caller Caller, log
 		workflows: informer.New[*minik8s.Workflow](c, api.Workflows, opts),
 		runs:      informer.New[*minik8s.WorkflowRun](c, api.WorkflowRuns, opts),
 		functions: informer.New[*minik8s.Function](c, api.Functions, opts),
-		calls:     map[loop.Key][]string{}, active: map[types.UID]*run{},
+		calls:     map[loop.Key][]string{}, active: map[types.UID]*run{}, evaluations: make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}
 	w.loop = loop.New("workflow", log, w.reconcile)
 	w.running = loop.New("workflowrun", log, w.advance)
@@ -136,17 +139,16 @@ func (s source) Run(ctx context.Context, ready func()) error { return s(ctx, rea
 // recall reads the steps of the runs that are under way when this master begins to lead: of the namespaces that have such runs, once for all
 // of them. Nothing is kept of other runs.
 func (w *Controller) recall(ctx context.Context, ready func()) error {
-	past, namespaces := map[types.UID][]*minik8s.WorkflowStep{}, map[string]bool{}
+	past, namespaces := map[types.UID]*history{}, map[string]bool{}
 	for _, r := range w.runs.List() {
 		if r.Status.State == minik8s.RunRunning {
-			past[r.UID], namespaces[r.Namespace] = nil, true
+			past[r.UID], namespaces[r.Namespace] = newHistory(), true
 		}
 	}
 	for namespace := range namespaces {
 		err := eachStep(ctx, w.client, client.ListOptions{Namespace: namespace}, func(s *minik8s.WorkflowStep) {
-			uid := ownerOf(s)
-			if list, ok := past[uid]; ok {
-				past[uid] = append(list, s)
+			if h := past[ownerOf(s)]; h != nil {
+				h.add(s)
 			}
 		})
 		if err != nil {
@@ -256,9 +258,9 @@ func (w *Controller) advance(ctx context.Context, key loop.Key) error {
 		}
 		return nil
 	}
-	past, known := w.past[r.UID]
+	past := w.past[r.UID]
 	delete(w.past, r.UID)
-	x = newRun(w, r, past, known)
+	x = newRun(w, r, past)
 	of, stop := context.WithCancelCause(ctx)
 	x.stop = stop
 	if r.Spec.Cancel {

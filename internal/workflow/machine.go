@@ -18,20 +18,22 @@ type frame struct {
 	item    any       // the part of the context object that an item of a Map has; nil: none
 	entered time.Time // when its state was entered
 	began   time.Time // when that state was begun: as entered, or as it was tried again
+	before  bool      // another master may have begun it: what led to it was in the store when this one took over the run
 }
 
-// machine runs a machine from its first step on: those that are in the store are only read. The error of Go is that it cannot
-// go on here.
+// machine runs a machine, from where the steps from before have left it: those are only read. The error of Go is that it cannot go on here.
 func (x *run) machine(ctx context.Context, f frame, m *asl.Machine, input any) (any, *asl.Error, error) {
 	state, tried := m.States[m.StartAt], map[int]int{}
-	for at := (place{branch: f.branch}); ; at.number++ {
-		step := x.past[at]
-		if step == nil {
+	for at := (place{f.branch, x.past.first[f.branch]}); ; at.number++ {
+		step := x.past.steps[at]
+		before := step != nil
+		if !before {
 			var err error
 			if step, err = x.leave(ctx, f, at, state, input, tried); err != nil {
 				return nil, nil, err
 			}
 		}
+		f.before = before
 		s := &step.Spec
 		switch s.Event {
 		case minik8s.StepRetried:
@@ -77,7 +79,7 @@ func (x *run) leave(ctx context.Context, f frame, at place, s *asl.State, input 
 	}
 	reserved := false
 	reserve := func() error {
-		err := x.reserve(at.branch == "" && (s.End || s.Type == asl.Succeed || s.Type == asl.Fail))
+		err := x.reserve(at.branch == "" && s.MayEnd())
 		reserved = err == nil
 		return err
 	}
@@ -112,26 +114,49 @@ func (x *run) transition(ctx context.Context, f frame, at place, s *asl.State, i
 		return spec, err
 	}
 	if failed == nil {
-		if spec.Output.Raw, failed = encoded(out.output); failed == nil {
+		spec.Output.Raw, failed, err = evaluate(ctx, x, func() ([]byte, *asl.Error) { return encoded(out.output) })
+		if err != nil {
+			return spec, err
+		}
+		if failed == nil {
 			spec.Next, spec.Instance, spec.Cold = out.next, out.instance, out.cold
 			return spec, nil
 		}
 	}
+	failed = kept(failed)
 	spec.Error, spec.Cause = failed.Name, failed.Cause
-	h, again := s.Handle(failed, input, tried, key)
+	var h asl.Handling
+	caught, again, err := evaluate(ctx, x, func() (output []byte, again *asl.Error) {
+		if h, again = s.Handle(failed, input, tried, key); again != nil || h.Again {
+			return nil, again
+		}
+		return encoded(h.Output)
+	})
 	switch {
+	case err != nil:
+		return spec, err
 	case again != nil:
 		spec.Event, spec.Error, spec.Cause = minik8s.StepFailed, again.Name, again.Cause
 	case h.Again:
 		until := metav1.NewMicroTime(clock.Now().Add(h.Delay))
 		spec.Event, spec.Retrier, spec.Until, spec.Next = minik8s.StepRetried, int32(h.Retrier), &until, s.Name
 	default:
-		spec.Event, spec.Next = minik8s.StepCaught, h.Next
-		if spec.Output.Raw, again = encoded(h.Output); again != nil {
-			spec.Event, spec.Next, spec.Error, spec.Cause = minik8s.StepFailed, "", again.Name, again.Cause
-		}
+		spec.Event, spec.Next, spec.Output.Raw = minik8s.StepCaught, h.Next, caught
 	}
 	return spec, nil
+}
+
+// evaluate does a part of what a state says about its data. Each may look at as many values as package asl lets it, and may have made them, too: so
+// there are no more at a time, of all runs, than there are processors to do them. What waits meanwhile, for a function or for a time, is not in one.
+func evaluate[T any](ctx context.Context, x *run, do func() (T, *asl.Error)) (out T, failed *asl.Error, err error) {
+	select {
+	case x.w.evaluations <- struct{}{}:
+	case <-ctx.Done():
+		return out, nil, ctx.Err()
+	}
+	defer func() { <-x.w.evaluations }()
+	out, failed = do()
+	return out, failed, nil
 }
 
 func encoded(v any) ([]byte, *asl.Error) {
@@ -165,31 +190,34 @@ func (x *run) context(f frame, s *asl.State, tried map[int]int) map[string]any {
 
 // do does what a state does.
 func (x *run) do(ctx context.Context, f frame, at place, s *asl.State, input any, c *asl.Context) (out outcome, failed *asl.Error, err error) {
-	effective, failed := s.Input(input, c)
-	if failed != nil {
-		return out, failed, nil
+	effective, failed, err := evaluate(ctx, x, func() (any, *asl.Error) { return s.Input(input, c) })
+	if failed != nil || err != nil {
+		return out, failed, err
 	}
 	out.next = s.Following("")
+	passOn := func() (any, *asl.Error) { return s.PassOn(effective, c) }
 	switch s.Type {
 	case asl.Fail:
-		return out, s.Failure(effective, c), nil
-	case asl.Succeed:
-		out.output, failed = s.PassOn(effective, c)
-		return out, failed, nil
+		_, failed, err = evaluate(ctx, x, func() (any, *asl.Error) { return nil, s.Failure(effective, c) })
+		return out, failed, err
 	case asl.Choice:
-		if out.next, failed = s.Choose(effective, c); failed == nil {
-			out.output, failed = s.PassOn(effective, c)
+		if out.next, failed, err = evaluate(ctx, x, func() (string, *asl.Error) { return s.Choose(effective, c) }); failed != nil || err != nil {
+			return out, failed, err
 		}
-		return out, failed, nil
+		fallthrough
+	case asl.Succeed:
+		out.output, failed, err = evaluate(ctx, x, passOn)
+		return out, failed, err
 	case asl.Wait:
-		until, failed := s.Until(f.entered, effective, c)
-		if failed == nil {
-			if err := sleep(ctx, until.Sub(clock.Now())); err != nil {
-				return out, nil, err
-			}
-			out.output, failed = s.PassOn(effective, c)
+		until, failed, err := evaluate(ctx, x, func() (time.Time, *asl.Error) { return s.Until(f.entered, effective, c) })
+		if failed != nil || err != nil {
+			return out, failed, err
 		}
-		return out, failed, nil
+		if err := sleep(ctx, until.Sub(clock.Now())); err != nil {
+			return out, nil, err
+		}
+		out.output, failed, err = evaluate(ctx, x, passOn)
+		return out, failed, err
 	}
 	var result any
 	switch s.Type {
@@ -203,7 +231,7 @@ func (x *run) do(ctx context.Context, f frame, at place, s *asl.State, input any
 		result, failed, err = x.each(ctx, f, at, s, effective, c)
 	}
 	if failed == nil && err == nil {
-		out.output, failed = s.Output(input, result, c)
+		out.output, failed, err = evaluate(ctx, x, func() (any, *asl.Error) { return s.Output(input, result, c) })
 	}
 	return out, failed, err
 }

@@ -24,32 +24,30 @@ type run struct {
 	w      *Controller
 	object *minik8s.WorkflowRun
 	stop   context.CancelCauseFunc
-	past   map[place]*minik8s.WorkflowStep // steps from before; nothing is added to it
-	read   bool                            // past is complete
-	ended  map[string]time.Time            // when branches have ended that are in past
-	since  time.Time                       // when this master has begun with it: what was entered earlier may have gone on under another one
-	input  any                             // the run's, for the context object
-	steps  atomic.Int64                    // committed, or about to be
-	stored atomic.Int64                    // bytes of their data
-	live   chan struct{}                   // a place for each branch that has a goroutine of its own
+	of     context.Context // ends with the run, and not with one of its branches
+	past   *history        // steps from before; nothing is added to it
+	read   bool            // past is complete
+	input  any             // the run's, for the context object
+	steps  atomic.Int64    // committed, or about to be
+	stored atomic.Int64    // bytes of their data
+	live   chan struct{}   // a place for each branch that has a goroutine of its own
 }
 
-func newRun(w *Controller, r *minik8s.WorkflowRun, past []*minik8s.WorkflowStep, read bool) *run {
-	x := &run{w: w, object: r, past: map[place]*minik8s.WorkflowStep{}, ended: map[string]time.Time{}, read: read, live: make(chan struct{}, maxLive)}
-	for _, s := range past {
-		x.knows(s)
-	}
+// newRun is a run with the steps that it has had; nil: they are still to be read, if it has any.
+func newRun(w *Controller, r *minik8s.WorkflowRun, past *history) *run {
+	x := &run{w: w, object: r, live: make(chan struct{}, maxLive)}
+	x.knows(past)
 	return x
 }
 
-// knows takes in a step from before.
-func (x *run) knows(s *minik8s.WorkflowStep) {
-	x.past[placeOf(s)] = s
-	x.steps.Add(1)
-	x.stored.Add(dataOf(&s.Spec))
-	if s.Spec.Next == "" {
-		x.ended[s.Spec.Branch] = s.Spec.Time.Time
+// knows takes in the steps from before.
+func (x *run) knows(past *history) {
+	x.read = past != nil
+	if x.past = past; past == nil {
+		x.past = newHistory()
 	}
+	x.steps.Store(x.past.count)
+	x.stored.Store(x.past.stored)
 }
 
 // guarded is run. A mistake of ours ends this run, and no other.
@@ -68,17 +66,15 @@ func (x *run) guarded(ctx, of context.Context) (done bool) {
 // run runs it to its end, and returns false if it comes to none here. of ends with ctx, or when the run is to end.
 func (x *run) run(ctx, of context.Context) bool {
 	r := x.object
-	if r.Status.State == "" {
+	before := r.Status.State != ""
+	if !before {
 		begun, err := x.begin(ctx)
 		if err != nil || begun == nil {
 			return err == nil
 		}
-		x.object, r, x.since = begun, begun, begun.Status.StartTime.Time
-	} else {
-		if err := x.recall(ctx); err != nil {
-			return false
-		}
-		x.since = clock.Now()
+		x.object, r = begun, begun
+	} else if err := x.recall(ctx); err != nil {
+		return false
 	}
 	m, errs := asl.Parse(r.Status.Definition.Raw, nil)
 	if len(errs) > 0 {
@@ -94,7 +90,8 @@ func (x *run) run(ctx, of context.Context) bool {
 		of, cancel = context.WithTimeoutCause(of, r.Status.StartTime.Add(m.Timeout).Sub(clock.Now()), errLate)
 		defer cancel()
 	}
-	output, failed, err := x.machine(of, frame{entered: r.Status.StartTime.Time, began: r.Status.StartTime.Time}, m, input)
+	x.of = of
+	output, failed, err := x.machine(of, frame{entered: r.Status.StartTime.Time, began: r.Status.StartTime.Time, before: before}, m, input)
 	var bound *asl.Error
 	switch cause := context.Cause(of); {
 	case err == nil && failed == nil:
@@ -143,6 +140,11 @@ func (x *run) begin(ctx context.Context) (*minik8s.WorkflowRun, error) {
 		}
 	}
 	made, err := x.w.client.Update(ctx, next, client.WriteOptions{Subresource: api.StatusSubresource})
+	if apierrors.IsRequestEntityTooLargeError(err) { // nor would it be taken another time
+		next.Status = minik8s.WorkflowRunStatus{State: minik8s.RunFailed, StartTime: &now, EndTime: &now, RunSeconds: s.RunSeconds,
+			Error: asl.ErrDataLimit, Cause: "definition and input are more together than the store takes"}
+		made, err = x.w.client.Update(ctx, next, client.WriteOptions{Subresource: api.StatusSubresource})
+	}
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -157,20 +159,17 @@ func (x *run) recall(ctx context.Context) error {
 	if x.read {
 		return nil
 	}
-	var past []*minik8s.WorkflowStep
+	past := newHistory()
 	opts := client.ListOptions{Namespace: x.object.Namespace, Fields: fields.OneTermEqualSelector("spec.run", x.object.Name)}
 	err := eachStep(ctx, x.w.client, opts, func(s *minik8s.WorkflowStep) {
 		if ownerOf(s) == x.object.UID {
-			past = append(past, s)
+			past.add(s)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	for _, s := range past {
-		x.knows(s)
-	}
-	x.read = true
+	x.knows(past)
 	return nil
 }
 
@@ -182,7 +181,8 @@ func (x *run) finish(ctx context.Context, state string, output []byte, failed *a
 		s := &next.Status
 		s.State, s.EndTime, s.Output, s.Steps = state, &now, minik8s.JSON{Raw: output}, x.steps.Load()
 		if failed != nil {
-			s.Error, s.Cause = failed.Name, shortened(failed.Cause)
+			failed = kept(failed)
+			s.Error, s.Cause = failed.Name, failed.Cause
 		}
 		_, err := x.w.client.Update(ctx, next, client.WriteOptions{Subresource: api.StatusSubresource})
 		switch {
@@ -199,6 +199,9 @@ func (x *run) finish(ctx context.Context, state string, output []byte, failed *a
 			}
 		case apierrors.IsRequestEntityTooLargeError(err) && len(output) > 0: // with the definition and the input
 			state, output, failed = minik8s.RunFailed, nil, &asl.Error{Name: asl.ErrDataLimit, Cause: "definition, input and output are more together than the store takes"}
+			continue
+		case apierrors.IsRequestEntityTooLargeError(err) && s.Cause != "":
+			failed = &asl.Error{Name: failed.Name}
 			continue
 		}
 		if sleep(ctx, pause) != nil {

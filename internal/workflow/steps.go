@@ -2,8 +2,11 @@ package workflow
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,8 +41,15 @@ func stepName(r *minik8s.WorkflowRun, at place) string {
 // maxStored is what the steps of a run may have as data, in bytes. They are in the store until the run goes.
 const maxStored = 32 << 20
 
-// dataOf is what a step has as data.
-func dataOf(s *minik8s.WorkflowStepSpec) int64 { return int64(len(s.Output.Raw) + len(s.Cause)) }
+// dataOf is what a step has as data, as long as it is in the store: escapes, as \u003c for <, make it up to six times as long as here.
+func dataOf(s *minik8s.WorkflowStepSpec) int64 {
+	data, _ := json.Marshal(struct { //nolint:errcheck // what cannot be written as JSON is not stored either
+		Output minik8s.JSON `json:"output,omitzero"`
+		Error  string       `json:"error,omitempty"`
+		Cause  string       `json:"cause,omitempty"`
+	}{s.Output, s.Error, s.Cause})
+	return int64(max(0, len(data)-len("{}")))
+}
 
 // reserve takes one of the transitions that the run may have. The last is for the one with which it ends.
 func (x *run) reserve(ends bool) error {
@@ -61,25 +71,55 @@ func (x *run) exceed(name, format string, args ...any) error {
 	return e
 }
 
-// maxCause is what is kept of the text of an error, in bytes: its end, where a traceback says what it is.
-const maxCause = 32 << 10
-
-func shortened(cause string) string {
-	if len(cause) > maxCause {
-		return "..." + cause[len(cause)-maxCause:]
+// kept is what is kept of an error, whoever made its texts: the beginning of its name, and the end of its cause, where a traceback says what it is.
+// Retry and Catch see no more than that, so that they do the same when the error is read again.
+func kept(e *asl.Error) *asl.Error {
+	out := *e
+	if name := e.Name; len(name) > minik8s.MaxErrorName {
+		n := minik8s.MaxErrorName
+		for n > 0 && !utf8.RuneStart(name[n]) {
+			n--
+		}
+		out.Name = name[:n]
 	}
-	return cause
+	if cause := e.Cause; len(cause) > minik8s.MaxErrorCause {
+		const more = "..."
+		n := len(cause) - minik8s.MaxErrorCause + len(more)
+		for n < len(cause) && !utf8.RuneStart(cause[n]) {
+			n++
+		}
+		out.Cause = more + cause[n:]
+	}
+	// The store takes UTF-8 only. A longer mark than this could make more of a text than it may have.
+	out.Name, out.Cause = strings.ToValidUTF8(out.Name, "?"), strings.ToValidUTF8(out.Cause, "?")
+	return &out
 }
 
-// commit makes a step, of a transition that has been reserved. If the step is there already, from a try of which nobody has learned that it was
-// successful, that one counts, and it is returned.
+// commit makes a step, of a transition that has been reserved, and counts its data. If the step is there already, from a try of which nobody has
+// learned that it was successful, that one counts, and it is returned. A branch that is cancelled meanwhile does not stop it, so that nobody has to
+// guess whether the step is in the store and counts; the end of the run does.
 func (x *run) commit(ctx context.Context, spec minik8s.WorkflowStepSpec) (*minik8s.WorkflowStep, error) {
-	r := x.object
-	spec.Run, spec.Time, spec.Cause = r.Name, metav1.NewMicroTime(clock.Now()), shortened(spec.Cause)
-	if x.stored.Add(dataOf(&spec)) > maxStored {
-		x.stored.Add(-dataOf(&spec))
-		return nil, x.exceed("Workflow.DataLimit", "what the states of the run have passed on is more than the %d bytes that a run may keep; state %s would add %d", maxStored, spec.State, dataOf(&spec))
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
+	size := dataOf(&spec)
+	if x.stored.Add(size) > maxStored {
+		x.stored.Add(-size)
+		return nil, x.exceed("Workflow.DataLimit", "what the states of the run have passed on is more than the %d bytes that a run may keep; state %s would add %d", maxStored, spec.State, size)
+	}
+	made, err := x.create(x.of, spec)
+	if err != nil {
+		x.stored.Add(-size)
+		return nil, err
+	}
+	x.stored.Add(dataOf(&made.Spec) - size)
+	return made, nil
+}
+
+// create has a step in the store, or says why it cannot be there.
+func (x *run) create(ctx context.Context, spec minik8s.WorkflowStepSpec) (*minik8s.WorkflowStep, error) {
+	r := x.object
+	spec.Run, spec.Time = r.Name, metav1.NewMicroTime(clock.Now())
 	s := &minik8s.WorkflowStep{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: stepName(r, place{spec.Branch, spec.Number}),
 		OwnerReferences: []metav1.OwnerReference{owner.Ref(r)}}, Spec: spec}
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"time"
 
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/workflow/asl"
@@ -34,10 +35,11 @@ type Result struct {
 	// Fault is whose fault it is that there is no result: function, caller or platform; empty: there is one.
 	Fault string
 	// Status is HTTP's.
-	Status   int
+	Status int
+	// Instance is the pod that had the call; empty: none had it.
 	Instance string
 	Cold     bool
-	// Stopped: the function's part has ended here, and nobody knows how the call has ended.
+	// Stopped: the call could not be made now, or the function's part has ended here and nobody knows how the call has ended. It is to be made again.
 	Stopped bool
 }
 
@@ -48,19 +50,24 @@ type Caller interface {
 
 // task calls a Task's function.
 func (x *run) task(ctx context.Context, s *asl.State, effective any, c *asl.Context, out *outcome) (any, *asl.Error, error) {
-	limit, late, failed := s.Limit(effective, c)
-	if failed != nil {
-		return nil, failed, nil
-	}
-	call := Call{Namespace: x.object.Namespace, Function: s.Function, ID: "step-" + c.Random, ContentType: "application/json", TraceParent: x.trace(c.Random), Alone: s.Left != ""}
-	if word, ok := effective.(string); ok && call.Alone {
-		call.Body, call.ContentType = []byte(word), "text/plain; charset=utf-8"
-	} else {
+	var limit time.Duration
+	var late *asl.Error
+	argument, failed, err := evaluate(ctx, x, func() (_ []byte, failed *asl.Error) {
+		if limit, late, failed = s.Limit(effective, c); failed != nil {
+			return nil, failed
+		}
 		body, err := asl.Encode(effective)
 		if err != nil {
-			return nil, &asl.Error{Name: asl.ErrRuntime, Cause: err.Error()}, nil
+			return nil, &asl.Error{Name: asl.ErrRuntime, Cause: err.Error()}
 		}
-		call.Body = body
+		return body, nil
+	})
+	if failed != nil || err != nil {
+		return nil, failed, err
+	}
+	call := Call{Namespace: x.object.Namespace, Function: s.Function, ID: "step-" + c.Random, ContentType: "application/json", TraceParent: x.trace(c.Random), Alone: s.Left != "", Body: argument}
+	if word, ok := effective.(string); ok && call.Alone {
+		call.Body, call.ContentType = []byte(word), "text/plain; charset=utf-8"
 	}
 	within := ctx
 	if limit > 0 {
@@ -119,7 +126,7 @@ func errorOf(r *Result) *asl.Error {
 	switch {
 	case r.Fault == minik8s.FaultPlatform:
 		e.Name = "Function.Unavailable"
-	case r.Fault == minik8s.FaultCaller && r.Status == http.StatusNotFound:
+	case r.Fault == minik8s.FaultCaller && r.Status == http.StatusNotFound && r.Instance == "": // an image may answer 404 itself
 		e.Name = "Function.NotFound"
 	case r.Fault == minik8s.FaultCaller:
 		e.Name = "Function.BadRequest"

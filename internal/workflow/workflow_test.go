@@ -35,6 +35,7 @@ type world struct {
 	block     chan struct{}        // a function blocks waits for it
 	traces    []string             // what calls have said of their traces
 	busy      int                  // how many calls still find the master busy
+	stopped   int                  // how many calls still cannot be made at all
 	making    func()               // called before a run is made
 	lists     []client.ListOptions // of steps
 }
@@ -59,7 +60,12 @@ func (w *world) CallFunction(ctx context.Context, c Call) Result {
 	w.traces = append(w.traces, c.TraceParent)
 	w.busy--
 	busy := w.busy >= 0
+	w.stopped--
+	stopped := w.stopped >= 0
 	w.mu.Unlock()
+	if stopped {
+		return Result{Fault: minik8s.FaultPlatform, Status: 503, Body: []byte("the store has no leader"), Stopped: true}
+	}
 	if busy {
 		return Result{Fault: minik8s.FaultPlatform, Status: 429, Body: []byte("as many calls as it may")}
 	}
@@ -89,6 +95,10 @@ func (w *world) CallFunction(ctx context.Context, c Call) Result {
 		return Result{Body: append(c.Body, " world"...), ContentType: "text/plain; charset=utf-8", Branch: map[bool]string{true: "left", false: "right"}[string(c.Body) == "hello"]}
 	case "fill":
 		return Result{Body: fmt.Appendf(nil, "%q", strings.Repeat("x", 200<<10)), ContentType: "application/json"}
+	case "fails":
+		return fault("Traceback (most recent call last):\n  File\n" + strings.Repeat("E", 300<<10) + ": " + strings.Repeat("long ", 100<<10))
+	case "garbage":
+		return fault("it is \xff\xfe<&>\x01 and no more than that")
 	case "big":
 		return Result{Body: fmt.Appendf(nil, "%q", strings.Repeat("x", asl.MaxData)), ContentType: "application/json"}
 	}
@@ -277,6 +287,15 @@ func TestStepLimit(t *testing.T) {
 	w.start("e", "exact", `{}`)
 	if s := w.wait("e").Status; s.State != minik8s.RunSucceeded {
 		t.Errorf("as many as it may: %+v", s)
+	}
+	w.workflow("return", machine("a", `"a":`+task("add", `"Left":"a","Right":"RETURN"`)), func(s *minik8s.WorkflowSpec) { s.MaxSteps = 1 })
+	w.start("right", "return", `{"x":25}`)
+	if s := w.wait("right").Status; s.State != minik8s.RunSucceeded {
+		t.Errorf("one that its function ends: %+v", s)
+	}
+	w.start("left", "return", `{"x":20}`)
+	if s := w.wait("left").Status; s.Error != "Workflow.StepLimit" || s.Steps != 1 {
+		t.Errorf("one that its function does not end: %+v", s)
 	}
 }
 

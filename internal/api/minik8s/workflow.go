@@ -152,6 +152,12 @@ type WorkflowStepSpec struct {
 	Time    metav1.MicroTime `json:"time"`
 }
 
+// Bounds of Error and Cause, of steps and runs, in bytes: a function says what is in them.
+const (
+	MaxErrorName  = 256
+	MaxErrorCause = 32 << 10
+)
+
 // Events of a step.
 const (
 	StepSucceeded = "Succeeded"

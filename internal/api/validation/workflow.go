@@ -2,6 +2,7 @@ package validation
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -120,8 +121,23 @@ func WorkflowRunStatusUpdate(r, old *minik8s.WorkflowRun) field.ErrorList {
 	case was.State != "" && !apiequality.Semantic.DeepEqual(s.Input, was.Input):
 		return field.ErrorList{field.Forbidden(at.Child("input"), "a run keeps what it has begun with")}
 	}
-	return oneOf(at.Child("state"), s.State, minik8s.RunRunning, minik8s.RunSucceeded, minik8s.RunFailed, minik8s.RunTimedOut, minik8s.RunCancelled)
+	errs := shortError(at, s.Error, s.Cause)
+	return append(errs, oneOf(at.Child("state"), s.State, minik8s.RunRunning, minik8s.RunSucceeded, minik8s.RunFailed, minik8s.RunTimedOut, minik8s.RunCancelled)...)
 }
+
+// shortError checks that the name of an error and its cause have no more than the workflow controller keeps of them.
+func shortError(at *field.Path, name, cause string) (errs field.ErrorList) {
+	if len(name) > minik8s.MaxErrorName {
+		errs = append(errs, field.TooLong(at.Child("error"), "", minik8s.MaxErrorName))
+	}
+	if len(cause) > minik8s.MaxErrorCause {
+		errs = append(errs, field.TooLong(at.Child("cause"), "", minik8s.MaxErrorCause))
+	}
+	return errs
+}
+
+// branchNames are the names of branches: for each state around them the number of its step, and their own number in it.
+var branchNames = regexp.MustCompile(`^[0-9]{1,9}-[0-9]{1,9}(\.[0-9]{1,9}-[0-9]{1,9})*$`)
 
 // WorkflowStep checks a step.
 func WorkflowStep(s *minik8s.WorkflowStep) field.ErrorList {
@@ -134,6 +150,10 @@ func WorkflowStep(s *minik8s.WorkflowStep) field.ErrorList {
 	if s.Spec.Number < 0 {
 		errs = append(errs, field.Invalid(spec.Child("number"), s.Spec.Number, "must not be negative"))
 	}
+	if b := s.Spec.Branch; b != "" && !branchNames.MatchString(b) {
+		errs = append(errs, field.Invalid(spec.Child("branch"), b, "must be empty, or as 4-1 or 2-0.4-1: the number of a step, and that of a branch of its state"))
+	}
+	errs = append(errs, shortError(spec, s.Spec.Error, s.Spec.Cause)...)
 	return append(errs, oneOf(spec.Child("event"), s.Spec.Event, minik8s.StepSucceeded, minik8s.StepRetried, minik8s.StepCaught, minik8s.StepFailed)...)
 }
 

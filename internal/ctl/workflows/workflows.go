@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
@@ -95,14 +96,17 @@ func later(a, b *minik8s.WorkflowRun) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), begun(a).Compare(begun(b)), cmp.Compare(a.Name, b.Name))
 }
 
-// Steps are a run's steps, in the order in which they were made.
+// Steps are a run's steps, in the order in which they were made: that of the store, since their times are those of several clocks after a failover.
 func Steps(ctx context.Context, s *session.Session, r *minik8s.WorkflowRun) ([]*minik8s.WorkflowStep, error) {
 	all, _, err := client.All[*minik8s.WorkflowStep](ctx, s.API, api.WorkflowSteps, client.ListOptions{Namespace: r.Namespace, Fields: fields.OneTermEqualSelector("spec.run", r.Name)})
 	own := slices.DeleteFunc(all, func(x *minik8s.WorkflowStep) bool {
 		ref := metav1.GetControllerOfNoCopy(x)
 		return ref == nil || ref.UID != r.UID
 	})
-	slices.SortStableFunc(own, func(a, b *minik8s.WorkflowStep) int { return a.Spec.Time.Compare(b.Spec.Time.Time) })
+	slices.SortStableFunc(own, func(a, b *minik8s.WorkflowStep) int {
+		order, _ := resourceversion.CompareResourceVersion(a.ResourceVersion, b.ResourceVersion) //nolint:errcheck // what the server sends has one
+		return order
+	})
 	return own, err
 }
 

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// What the evaluation of one state may cost. Machines run in the leading master: what one takes, all others miss.
+// What the evaluation of one state may cost. All machines share the leading master's memory and CPU, so each evaluation has a bound.
 const (
 	// MaxData is what a value may have as JSON, in bytes, as at AWS.
 	MaxData = 256 << 10
@@ -17,6 +17,8 @@ const (
 	maxVisits = 1 << 21
 	// visitBytes is how much of a string counts as a value.
 	visitBytes = 64
+	// readBytes is that where it is looked at character by character: then it costs as much as what has most values for its length.
+	readBytes = 2
 )
 
 // Context is what the evaluation of a state has beside its input: the context object ($$), what random numbers follow from, and how

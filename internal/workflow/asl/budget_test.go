@@ -21,7 +21,7 @@ func TestWhatAStateCosts(t *testing.T) {
 	for range 1500 {
 		deep = []any{deep}
 	}
-	input := map[string]any{"list": list, "big": strings.Repeat("x", 200<<10), "deep": deep, "quotes": strings.Repeat(`"`, 1000), "small": []any{[]any{[]any{int64(1)}}}}
+	input := map[string]any{"list": list, "big": strings.Repeat("x", 200<<10), "spaces": strings.Repeat(" ", 200<<10) + "1", "deep": deep, "quotes": strings.Repeat(`"`, 1000), "small": []any{[]any{[]any{int64(1)}}}}
 	ten := strings.Repeat("[0,0,0,0,0,0,0,0,0,0]", 8)
 	nested := func(f, inner string, n int) string { return strings.Repeat(f+"(", n) + inner + strings.Repeat(")", n) }
 	for _, x := range []struct{ what, text, want string }{
@@ -41,6 +41,9 @@ func TestWhatAStateCosts(t *testing.T) {
 		{"what is unique", `States.ArrayUnique($.list)`, ""},
 		{"what contains", `States.ArrayContains($.list, $.list)`, ""},
 		{"a split by many", `States.StringSplit($.big, $.big)`, ""},
+		{"splits that leave nothing", `States.Array(` + strings.Repeat("States.StringSplit($.big, 'x'),", 100) + `1)`, ErrRuntime},
+		{"texts that say little as JSON", `States.Array(` + strings.Repeat("States.StringToJson($.spaces),", 100) + `1)`, ErrRuntime},
+		{"some splits", `States.Array(` + strings.Repeat("States.StringSplit($.big, 'x'),", 10) + `1)`, ""},
 		{"all by name", `$.list`, ""},
 		{"all values", `$..*`, ""},
 		{"a filter", `$.list[?(@ > 29990)]`, ""},
@@ -60,6 +63,21 @@ func TestWhatAStateCosts(t *testing.T) {
 		}
 		if failed == nil && Size(v) > MaxData {
 			t.Errorf("%s: it gives more than a value may have", x.what)
+		}
+	}
+	// Rules that compare long texts.
+	for rule, want := range map[string]string{
+		`{"Variable":"$.big","StringMatches":"*a*x","Next":"A"},`:         ErrRuntime,
+		`{"Variable":"$.big","StringLessThanPath":"$.big","Next":"A"},`:   ErrRuntime,
+		`{"Variable":"$.spaces","StringGreaterThan":"some","Next":"A"},`:  ErrRuntime,
+		`{"Variable":"$.list[0]","NumericGreaterThan":99999,"Next":"A"},`: "",
+		`{"Variable":"$.list[0]","StringMatches":"*a*x","Next":"A"},`:     "",
+		`{"Variable":"$.quotes","StringMatches":"*a*x*a*x*","Next":"A"},`: "",
+		`{"Variable":"$.deep","StringLessThanPath":"$.deep","Next":"A"},`: "",
+	} {
+		s := parse(t, `{"StartAt":"S","States":{"A":{"Type":"Succeed"},"S":{"Type":"Choice","Default":"A","Choices":[`+strings.TrimSuffix(strings.Repeat(rule, 1000), ",")+`]}}}`).States["S"]
+		if _, err := s.Choose(input, &Context{}); name(err) != want {
+			t.Errorf("%s: %v", rule, err)
 		}
 	}
 	// A template that has the input many times, and functions that make much together.

@@ -92,15 +92,11 @@ func (m *Machine) ends() map[string]bool {
 		}
 	}
 	for name, s := range m.States {
-		if s.Type == Succeed || s.Type == Fail {
+		if s.MayEnd() {
 			mark(name)
 		}
 		for _, t := range s.Targets() {
-			if t.To == "" {
-				mark(name)
-			} else {
-				before[t.To] = append(before[t.To], name)
-			}
+			before[t.To] = append(before[t.To], name)
 		}
 	}
 	for len(queue) > 0 {

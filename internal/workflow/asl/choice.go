@@ -193,6 +193,11 @@ func (r *Rule) holds(input any, c *Context) (bool, *Error) {
 		}
 		operator = strings.TrimSuffix(operator, "Path")
 	}
+	for _, x := range []any{v, want} {
+		if s, ok := x.(string); ok && !c.visit(len(s)/visitBytes) {
+			return false, c.over
+		}
+	}
 	return holds(operator, v, want), nil
 }
 

@@ -49,10 +49,13 @@ func format(c *Context, args []any) (any, error) {
 	return b.String(), nil
 }
 
-func stringToJSON(_ *Context, args []any) (any, error) {
+func stringToJSON(c *Context, args []any) (any, error) {
 	s, ok := args[0].(string)
 	if !ok {
 		return nil, fmt.Errorf("the argument must be a text")
+	}
+	if !c.visit(len(s) / readBytes) {
+		return nil, c.over
 	}
 	return Decode([]byte(s))
 }
@@ -260,11 +263,14 @@ func mathAdd(_ *Context, args []any) (any, error) {
 	return sum, nil
 }
 
-func stringSplit(_ *Context, args []any) (any, error) {
+func stringSplit(c *Context, args []any) (any, error) {
 	s, isS := args[0].(string)
 	by, isBy := args[1].(string)
 	if !isS || !isBy {
 		return nil, fmt.Errorf("the arguments must be texts")
+	}
+	if !c.visit((len(s) + len(by)) / readBytes) {
+		return nil, c.over
 	}
 	out := []any{}
 	splits := map[rune]bool{}

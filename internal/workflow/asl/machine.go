@@ -1,6 +1,9 @@
 package asl
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // The types of states.
 const (
@@ -126,6 +129,11 @@ func (s *State) Targets() []Target {
 		add(c.Next, "error "+join(c.Errors), false)
 	}
 	return out
+}
+
+// MayEnd reports whether its machine may end with it, other than by an error.
+func (s *State) MayEnd() bool {
+	return s.Type == Succeed || s.Type == Fail || slices.ContainsFunc(s.Targets(), func(t Target) bool { return t.To == "" })
 }
 
 // Target is a way out of a state. To is empty at the end.

@@ -22,13 +22,19 @@ type Taken struct {
 	Now    map[string]bool // where it is
 }
 
-// TakenBy is what a run's steps say.
+// TakenBy is what a run's steps say, in whatever order they come. What happened after what follows from their places, and from no clock: masters
+// have their own. What is at no place is passed over.
 func TakenBy(m *asl.Machine, steps []*minik8s.WorkflowStep, running bool) *Taken {
 	t := &Taken{States: map[string]int{}, Ways: map[Way]int{}, Failed: map[string]bool{}, Now: map[string]bool{}}
 	last := map[string]*minik8s.WorkflowStepSpec{}
-	for _, s := range inTime(steps) {
-		x := &s.Spec
-		t.Failed[x.State] = x.Event == minik8s.StepFailed
+	newest := map[string][]step{} // of each state those after which it was left no more: several, if they are of branches side by side
+	for _, s := range inOrder(steps) {
+		x := s.spec
+		of := newest[x.State]
+		for len(of) > 0 && of[len(of)-1].before(s) { // those before it are last: what is beside one of them is beside all that came earlier
+			of = of[:len(of)-1]
+		}
+		newest[x.State] = append(of, s)
 		if before := last[x.Branch]; before == nil || before.Number < x.Number {
 			last[x.Branch] = x
 		}
@@ -40,6 +46,9 @@ func TakenBy(m *asl.Machine, steps []*minik8s.WorkflowStep, running bool) *Taken
 			t.States[x.State]++
 			t.Ways[Way{x.State, x.Next}]++
 		}
+	}
+	for state, of := range newest {
+		t.Failed[state] = slices.ContainsFunc(of, func(s step) bool { return s.spec.Event == minik8s.StepFailed })
 	}
 	if !running {
 		return t
@@ -55,16 +64,58 @@ func TakenBy(m *asl.Machine, steps []*minik8s.WorkflowStep, running bool) *Taken
 	return t
 }
 
-// inTime are steps in the order in which they were made: in a loop the last one of a state counts.
-func inTime(steps []*minik8s.WorkflowStep) []*minik8s.WorkflowStep {
-	return slices.SortedStableFunc(slices.Values(steps), func(a, b *minik8s.WorkflowStep) int { return a.Spec.Time.Compare(b.Spec.Time.Time) })
+// step is a step and its place: for each branch that it is in the number of the step of the state around it, and the branch's own number, and then the
+// step's number in the innermost one. Step 3 of branch 2-0.4-1 is at 2 0 4 1 3.
+type step struct {
+	spec *minik8s.WorkflowStepSpec
+	at   []int64
 }
 
-// goesOn reports whether a branch may still take steps: the state that it is in has not been left. Its name is the place of that state's step, as 4 or
-// 2-0.4, and its own number, as 4-1. What an error of another branch has ended stays as it was when a state is tried again.
+// placed says where a step is, or that it is at no place.
+func placed(s *minik8s.WorkflowStepSpec) (step, bool) {
+	out := step{spec: s}
+	for branch := s.Branch; branch != ""; {
+		var one string
+		one, branch, _ = strings.Cut(branch, ".")
+		number, own, _ := strings.Cut(one, "-")
+		n, err := strconv.ParseInt(number, 10, 64)
+		i, err2 := strconv.ParseInt(own, 10, 64)
+		if err != nil || err2 != nil {
+			return step{}, false
+		}
+		out.at = append(out.at, n, i)
+	}
+	out.at = append(out.at, s.Number)
+	return out, true
+}
+
+// inOrder are steps by their places: what was made earlier comes earlier, and branches side by side come one after the other.
+func inOrder(steps []*minik8s.WorkflowStep) (out []step) {
+	for _, s := range steps {
+		if x, ok := placed(&s.Spec); ok {
+			out = append(out, x)
+		}
+	}
+	slices.SortFunc(out, func(a, b step) int { return slices.Compare(a.at, b.at) })
+	return out
+}
+
+// before reports whether a step was made before another one of the same state. Where they part by the numbers of steps it was, and where they
+// part by the numbers of branches they are side by side.
+func (s step) before(o step) bool {
+	for i := range min(len(s.at), len(o.at)) {
+		if s.at[i] != o.at[i] {
+			return i%2 == 0 && s.at[i] < o.at[i]
+		}
+	}
+	return false
+}
+
+// goesOn reports whether a branch may still take steps: no state around it has been left. What an error of another branch has ended stays as it was
+// when a state is tried again.
 func goesOn(branch string, last map[string]*minik8s.WorkflowStepSpec) bool {
 	for branch != "" {
-		at := branch[:strings.LastIndexByte(branch, '-')]
+		at := branch[:max(0, strings.LastIndexByte(branch, '-'))]
 		around, number := "", at
 		if i := strings.LastIndexByte(at, '.'); i >= 0 {
 			around, number = at[:i], at[i+1:]
