@@ -12,5 +12,5 @@ type functionCaller struct{ server *function.Server }
 
 func (f functionCaller) CallFunction(ctx context.Context, c workflow.Call) workflow.Result {
 	r := f.server.Invoke(ctx, c.Namespace, c.Function, c.ID, c.TraceParent, c.Body, c.ContentType, c.Alone)
-	return workflow.Result{Body: r.Body, ContentType: r.ContentType, Branch: r.Branch, Fault: r.Fault, Status: r.Status, Instance: r.Instance, Cold: r.Cold, Stopped: r.Stopped}
+	return workflow.Result{Body: r.Body, ContentType: r.ContentType, Branch: r.Branch, Fault: r.Fault, Status: r.Status, Instance: r.Instance, Cold: r.Cold, Late: r.Late, Stopped: r.Stopped}
 }

@@ -72,6 +72,7 @@ type result struct {
 	branch  string
 	broke   bool      // the instance broke the call off
 	gone    bool      // nothing was sent, since the function has been deleted
+	late    bool      // the function's time was over before it had answered
 	stopped bool      // the master stopped before it was known: whoever leads then may call again
 	rest    *question // of a call that the master's stop has ended: what is still to be done
 }
@@ -109,16 +110,20 @@ func (d *dispatcher) call(ctx context.Context, q question) result {
 func (d *dispatcher) step(ctx context.Context, q question) (r result, next string) {
 	for {
 		p := d.pool(q.function)
-		if p == nil && !d.ended() && d.stored(ctx, q) { // this master has only begun to lead, or the function is new
+		there := p != nil || d.ended() || d.stored(ctx, q)
+		if p == nil && there { // this master has only begun to lead, or the function is new
 			wait, cancel := context.WithTimeout(ctx, patience)
 			d.await(wait, q)
 			cancel()
 			p = d.pool(q.function)
 		}
-		if p == nil && d.ended() {
+		switch {
+		case p != nil:
+		case d.ended():
 			return ended(errStopped, q.function.Name), ""
-		}
-		if p == nil {
+		case there:
+			return failed(minik8s.FaultPlatform, http.StatusServiceUnavailable, "function %s is not known yet; try again", q.function.Name), ""
+		default:
 			return failed(minik8s.FaultCaller, http.StatusNotFound, "there is no function %s in namespace %s", q.function.Name, q.function.Namespace), ""
 		}
 		r, next = d.stepIn(ctx, p, q)
@@ -238,11 +243,14 @@ func (d *dispatcher) ask(ctx context.Context, i place, q question, deadline time
 	}
 	switch {
 	case ctx.Err() != nil:
-		return failed(minik8s.FaultFunction, http.StatusGatewayTimeout, "the function did not answer within its time"), false
+		r = failed(minik8s.FaultFunction, http.StatusGatewayTimeout, "the function did not answer within its time")
+		r.late = true
+		return r, false
 	case way.wrote.Load():
 		r = failed(minik8s.FaultFunction, http.StatusBadGateway, "the instance ended while it had the call: %v", err)
 		if !time.Now().Before(deadline) {
 			r = failed(minik8s.FaultFunction, http.StatusGatewayTimeout, "the function did not answer within its time, and its instance has ended with it")
+			r.late = true
 		}
 		r.broke = true
 		return r, false
@@ -270,6 +278,7 @@ func answered(resp *http.Response, body []byte) result {
 		r.fault = minik8s.FaultCaller
 	case outcome == minik8s.FaultFunction || resp.StatusCode >= 500:
 		r.fault = minik8s.FaultFunction
+		r.late = outcome != "" && resp.StatusCode == http.StatusGatewayTimeout // an image's own 504 says nothing of its time
 	}
 	return r
 }

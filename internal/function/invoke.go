@@ -22,6 +22,7 @@ type Invocation struct {
 	Status             int    // of HTTP
 	Function, Instance string
 	Cold               bool
+	Late               bool // the function's time was over before it had answered
 	Stopped            bool // this master could not make the call, or has stopped before its end was known: it is to be made again
 }
 
@@ -52,7 +53,12 @@ func (s *Server) Invoke(ctx context.Context, namespace, name, id, trace string, 
 	if err != nil {
 		return unmade(err)
 	}
-	q := question{id: id, function: key, body: body, contentType: contentType, trace: traceFrom(trace)}
+	q := question{id: id, function: key, body: body, contentType: contentType, trace: traceFrom(trace), room: &room{budget: s.under, key: key}}
+	defer q.room.free()
+	if fn != nil {
+		q.uid, q.generation = fn.UID, fn.Generation
+		d.await(wait, q)
+	}
 	var r result
 	if alone {
 		r, _ = d.step(ctx, q)
@@ -60,7 +66,7 @@ func (s *Server) Invoke(ctx context.Context, namespace, name, id, trace string, 
 	} else {
 		r = d.call(ctx, q)
 	}
-	return Invocation{Body: r.body, ContentType: r.contentType, Branch: r.branch, Fault: r.fault, Status: r.status, Function: r.function, Instance: r.instance, Cold: r.cold, Stopped: r.stopped}
+	return Invocation{Body: r.body, ContentType: r.contentType, Branch: r.branch, Fault: r.fault, Status: r.status, Function: r.function, Instance: r.instance, Cold: r.cold, Late: r.late, Stopped: r.stopped}
 }
 
 // unmade is a call that could not be made now: it is to be made again.

@@ -39,6 +39,8 @@ type Result struct {
 	// Instance is the pod that had the call; empty: none had it.
 	Instance string
 	Cold     bool
+	// Late: the function's own time was over before it had answered.
+	Late bool
 	// Stopped: the call could not be made now, or the function's part has ended here and nobody knows how the call has ended. It is to be made again.
 	Stopped bool
 }
@@ -130,7 +132,7 @@ func errorOf(r *Result) *asl.Error {
 		e.Name = "Function.NotFound"
 	case r.Fault == minik8s.FaultCaller:
 		e.Name = "Function.BadRequest"
-	case r.Status == http.StatusGatewayTimeout: // of its own timeoutSeconds, and not of the state's
+	case r.Late: // by its own timeoutSeconds, and not by the state's; an image may answer 504 itself
 		e.Name = "Function.Timeout"
 	default:
 		if name := exception(e.Cause); name != "" {

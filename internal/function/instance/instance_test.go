@@ -172,3 +172,13 @@ func TestCallID(t *testing.T) {
 		}
 	}
 }
+
+// A call in a process of its own that runs over its time is told from one whose process ends.
+func TestLate(t *testing.T) {
+	address, _ := served(t, "import os, time\ndef run(arg):\n    if arg: os._exit(3)\n    time.sleep(600)\n", "MINIK8S_VERSION=v1")
+	for arg, want := range map[string]int{"": 504, "x": 500} {
+		if status, outcome, text := says(t, address, post(arg, "X-Minik8s-Timeout: 0.3")); status != want || outcome != "function" {
+			t.Errorf("%q: %d %q %q", arg, status, outcome, text)
+		}
+	}
+}

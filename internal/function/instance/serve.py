@@ -259,10 +259,12 @@ def call_fresh(call, body, timeout):
             pass
         finally:
             os._exit(0)
-    ended = False
+    ended = was_late = False
 
     def late():
+        nonlocal was_late
         if not ended:
+            was_late = True
             log("call %s has run for %g s, which is its timeout: its process ends" % (call, timeout))
             kill(pid)
 
@@ -275,6 +277,8 @@ def call_fresh(call, body, timeout):
         ended = True
     finally:
         limits.clear(limit)
+    if not answer and was_late:
+        return "late", TEXT, b"the function did not answer within its time", ""
     if not answer:
         return "function", TEXT, b"the function's process ended without a result", ""
     outcome, kind, text, branch = json.loads(answer)
@@ -288,7 +292,7 @@ def kill(pid):
         pass
 
 
-STATUS = {"ok": "200 OK", "function": "500 Internal Server Error", "caller": "400 Bad Request"}
+STATUS = {"ok": "200 OK", "function": "500 Internal Server Error", "late": "504 Gateway Timeout", "caller": "400 Bad Request"}
 
 
 def converse(sock):
@@ -350,7 +354,7 @@ def call(sock, headers, body, close):
     if outcome != "ok" or name != "-":
         log("call %s trace %s %s after %.1f ms" % (name, trace or "-", outcome, (time.monotonic() - began) * 1000))
     extra = "X-Minik8s-Branch: %s\r\n" % branch if branch else ""
-    answer(sock, STATUS[outcome], outcome, kind, text, extra, close)
+    answer(sock, STATUS[outcome], "function" if outcome == "late" else outcome, kind, text, extra, close)
 
 
 def connection(sock):
