@@ -1,6 +1,7 @@
 package ctl
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -66,6 +67,26 @@ func TestWorkflowNames(t *testing.T) {
 	f = newFake(t, workflow("idle"))
 	if got := f.ctl("", "wf", "watch", "idle"); got.code != exit.NotFound || !strings.Contains(got.text, "workflow idle has no runs; start one: minik8sd ctl wf run idle") {
 		t.Errorf("a workflow without runs: %+v", got)
+	}
+}
+
+// The run that a workflow starts when it is applied is there a moment later.
+func TestWatchWhatWasJustApplied(t *testing.T) {
+	w := workflow("w")
+	w.Generation, w.Spec.Params = 2, minik8s.JSON{Raw: []byte("1")}
+	w.Status.ObservedGeneration = 1
+	f := newFake(t, w, wfrun("before", "w", 5))
+	asked := 0
+	f.routes["GET "+wfPath+"workflows/w"] = func(rw http.ResponseWriter, _ *http.Request) {
+		if asked++; asked == 3 {
+			w.Status.ObservedGeneration = 2
+			f.put(wfPath+"workflowruns/now", wfrun("now", "w", 9))
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(rw).Encode(w) //nolint:errcheck // a test's
+	}
+	if got := f.ctl("", "wf", "watch", "w"); !strings.Contains(got.out, "now: Succeeded") {
+		t.Errorf("%+v", got)
 	}
 }
 

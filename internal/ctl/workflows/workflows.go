@@ -75,6 +75,9 @@ func Find(ctx context.Context, s *session.Session, namespace, name string, asRun
 	case w == nil:
 		return nil, exit.Failf(exit.NotFound, "there is no run and no workflow %q in namespace %s (minik8sd ctl wf get)", name, namespace)
 	}
+	if err := started(ctx, s, w); err != nil {
+		return nil, err
+	}
 	runs, _, err := client.All[*minik8s.WorkflowRun](ctx, s.API, api.WorkflowRuns, client.ListOptions{Namespace: namespace, Fields: fields.OneTermEqualSelector("spec.workflow", name)})
 	switch {
 	case err != nil:
@@ -83,6 +86,25 @@ func Find(ctx context.Context, s *session.Session, namespace, name string, asRun
 		return nil, exit.Failf(exit.NotFound, "workflow %s has no runs; start one: minik8sd ctl wf run %s", name, name)
 	}
 	return slices.MaxFunc(runs, later), nil
+}
+
+// startTime is how long a run is waited for that the workflow starts with its params, when it is made or changed: no time at all, unless no
+// master leads.
+const startTime = 10 * time.Second
+
+// started waits until that run is there: whoever has just applied a workflow means its run.
+func started(ctx context.Context, s *session.Session, w *minik8s.Workflow) (err error) {
+	for end := time.Now().Add(startTime); !w.Spec.Params.IsZero() && w.Status.ObservedGeneration < w.Generation && time.Now().Before(end); {
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if w, err = client.Get[*minik8s.Workflow](ctx, s.API, client.KeyOf(w)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // later compares runs by when they were made. That is known by the second, and when they began by the microsecond.
