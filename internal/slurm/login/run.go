@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -67,7 +68,14 @@ func (n *Node) RunLong(ctx context.Context, script string) ([]byte, error) {
 	go func() {
 		defer free() // the host counts the session until its command has ended, whether we wait or not
 		defer s.Close()
-		ended <- s.Run("/bin/sh -s")
+		err := s.Start("/bin/sh -s")
+		if err == nil {
+			err = s.Wait()
+			if errors.Is(err, io.EOF) { // the shell has ended, and well, without having read all that it was to run
+				err = nil
+			}
+		}
+		ended <- err
 	}()
 	select {
 	case err = <-ended:
