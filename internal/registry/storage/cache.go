@@ -227,6 +227,9 @@ func (c *Cache) load(ctx context.Context) (int64, error) {
 	for kc, tree := range trees {
 		kc.mu.Lock()
 		kc.tree, kc.early, kc.loading, kc.loaded = tree, nil, false, page.Revision
+		if kc.siblings != nil {
+			kc.siblings.forgetAll()
+		}
 		kc.reindex()
 		kc.log.restart(page.Revision)
 		kc.mu.Unlock()
@@ -291,6 +294,9 @@ func (kc *Objects) follow(e *store.Event) {
 		}
 	} else {
 		prev, _ = kc.tree.Delete(&Entry{key: key})
+	}
+	if prev != nil {
+		prev.end()
 	}
 	kc.indexed(prev, next)
 	if next != nil || prev != nil {

@@ -25,6 +25,8 @@ type Entry struct {
 	raw  []byte // canonical JSON without a resourceVersion
 	// implied: it is not stored, another object implies it.
 	implied bool
+	// past: it was deleted, or there is a later version.
+	past atomic.Bool
 	// siblings is where the decoded object shares memory with others; nil: it does not.
 	siblings *siblings
 	obj      atomic.Pointer[api.Object]
@@ -87,6 +89,9 @@ func (e *Entry) Object() api.Object {
 		e.siblings.share(&obj, nil)
 	}
 	e.obj.CompareAndSwap(nil, &obj)
+	if e.siblings != nil && e.past.Load() { // somebody reads it late
+		e.siblings.forget(&obj)
+	}
 	return *e.obj.Load()
 }
 
@@ -104,6 +109,14 @@ func (e *Entry) take(obj api.Object, prev *Entry) {
 		e.siblings.share(&obj, before)
 	}
 	e.obj.Store(&obj)
+}
+
+// end says that the object was deleted, or that there is a later version.
+func (e *Entry) end() {
+	e.past.Store(true)
+	if p := e.obj.Load(); p != nil && e.siblings != nil {
+		e.siblings.forget(p)
+	}
 }
 
 // damagedAnnotation says why an object cannot be read.

@@ -4,7 +4,6 @@ import (
 	"hash/maphash"
 	"reflect"
 	"sync/atomic"
-	"weak"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,15 +17,9 @@ type siblings struct {
 	// fields are the indices of the fields that may be shared: strings, slices, maps and pointers.
 	fields [][]int
 	seed   maphash.Seed
-	// known holds one object of each family. Families are hashed to its places; of two that meet in one the later takes it, which only
-	// costs sharing.
-	known [64]atomic.Pointer[sibling]
-}
-
-// sibling is an object that others of its family share with. It is not kept for that: an object that is deleted or changed goes.
-type sibling struct {
-	family uint64
-	obj    weak.Pointer[api.Object]
+	// newest holds the newest object of each family, until it is forgotten. Families are hashed to its places; of two that meet in one
+	// the later takes it, which only costs sharing.
+	newest [64]atomic.Pointer[api.Object]
 }
 
 func newSiblings(kind *api.Kind) *siblings {
@@ -52,23 +45,27 @@ func shareable(t reflect.Type, at []int) (out [][]int) {
 }
 
 // share has obj use what is equal in prev, an earlier version of it that may be nil, or else in a sibling. Only obj's own struct is
-// changed, nothing that it refers to, so its parts may be in use elsewhere; but nobody may know obj itself yet. Where its family has no
-// sibling that is still there, obj becomes it, for as long as somebody holds the pointer.
+// changed, nothing that it refers to, so its parts may be in use elsewhere; but nobody may know obj itself yet.
 func (s *siblings) share(obj *api.Object, prev api.Object) {
-	family := s.family(*obj)
-	known := &s.known[family%uint64(len(s.known))]
-	var of *api.Object
-	if k := known.Load(); k != nil && k.family == family {
-		of = k.obj.Value()
-	}
-	if prev == nil && of != nil {
-		prev = *of
+	newest := s.placeOf(*obj)
+	if prev == nil {
+		if p := newest.Load(); p != nil {
+			prev = *p
+		}
 	}
 	if prev != nil {
 		s.replace(*obj, prev)
 	}
-	if of == nil {
-		known.Store(&sibling{family, weak.Make(obj)}) // now others may know it
+	newest.Store(obj) // now others may know it
+}
+
+// forget lets go of an object that was deleted or replaced: it may be a Secret.
+func (s *siblings) forget(obj *api.Object) { s.placeOf(*obj).CompareAndSwap(obj, nil) }
+
+// forgetAll lets go of all.
+func (s *siblings) forgetAll() {
+	for i := range s.newest {
+		s.newest[i].Store(nil)
 	}
 }
 
@@ -90,11 +87,11 @@ func (s *siblings) replace(obj, like api.Object) {
 	}
 }
 
-// family is a number for the objects with the same controller, and for those without one in the same namespace.
-func (s *siblings) family(obj api.Object) uint64 {
+// placeOf is the place of an object's family: of those with the same controller, or of those without one in the same namespace.
+func (s *siblings) placeOf(obj api.Object) *atomic.Pointer[api.Object] {
 	name := obj.GetNamespace()
 	if by := metav1.GetControllerOfNoCopy(obj); by != nil {
 		name = string(by.UID)
 	}
-	return maphash.String(s.seed, name)
+	return &s.newest[maphash.String(s.seed, name)%uint64(len(s.newest))]
 }

@@ -58,21 +58,34 @@ func TestSiblingsShare(t *testing.T) {
 	runtime.KeepAlive(held)
 }
 
-// An object is not kept for its siblings: what is deleted goes.
+// An object that was deleted is not kept for its siblings, whenever it was read.
 func TestSiblingsKeepNothing(t *testing.T) {
-	s := newSiblings(api.Secrets)
-	gone := make(chan struct{})
-	var secret api.Object = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}, Data: map[string][]byte{"key": []byte("hidden")}}
-	runtime.AddCleanup(secret.(*corev1.Secret), func(gone chan struct{}) { close(gone) }, gone)
-	s.share(&secret, nil)
-	secret = nil
-	for range 100 {
-		runtime.GC()
-		select {
-		case <-gone:
-			return
-		case <-time.After(10 * time.Millisecond):
+	for _, late := range []bool{false, true} {
+		s := newSiblings(api.Secrets)
+		gone := make(chan struct{})
+		e := &Entry{kind: api.Secrets, key: "default/a", rev: 1, siblings: s, raw: []byte(jsonHead(api.Secrets) + `"name":"a","namespace":"default"},"data":{"key":"aGlkZGVu"}}`)}
+		if late {
+			e.end()
 		}
+		secret := e.Object().(*corev1.Secret)
+		if string(secret.Data["key"]) != "hidden" {
+			t.Fatal(secret)
+		}
+		runtime.AddCleanup(secret, func(gone chan struct{}) { close(gone) }, gone)
+		e.end()
+		e, secret = nil, nil
+		for end := time.Now().Add(10 * time.Second); ; {
+			runtime.GC()
+			select {
+			case <-gone:
+			case <-time.After(10 * time.Millisecond):
+				if time.Now().Before(end) {
+					continue
+				}
+				t.Error("a deleted Secret stays in memory")
+			}
+			break
+		}
+		runtime.KeepAlive(s)
 	}
-	t.Error("a deleted Secret stays in memory")
 }
