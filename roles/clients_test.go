@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// client is a program of others that speaks to the daemon.
+// program is one of others that speaks to the daemon.
 type program struct {
 	t    *testing.T
 	path string

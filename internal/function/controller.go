@@ -98,7 +98,10 @@ func NewController(c client.Interface, views *informer.Views, record *events.Rec
 	f.dispatch.make, f.dispatch.accept = f.makeSet, f.accept
 	f.dispatch.stored = func(ctx context.Context, q question) bool {
 		fn, err := f.client.Get(ctx, client.Key{Kind: api.Functions, Namespace: q.function.Namespace, Name: q.function.Name})
-		return err == nil && (q.uid == "" || fn.GetUID() == q.uid)
+		if err != nil {
+			return !apierrors.IsNotFound(err) // a store that does not answer says nothing of the function
+		}
+		return q.uid == "" || fn.GetUID() == q.uid
 	}
 	f.loop = loop.New("function", log, f.reconcile)
 	f.calling = loop.New("functioncall", log, f.advance)

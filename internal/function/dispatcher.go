@@ -36,7 +36,7 @@ type dispatcher struct {
 	scale  *loop.Loop
 	set    func(key loop.Key) *appsv1.ReplicaSet                  // the function's present one; nil: there is none yet
 	exists func(key loop.Key) bool                                // whether there is such a function, as far as is known here
-	stored func(ctx context.Context, q question) bool             // whether a question's is in the store
+	stored func(ctx context.Context, q question) bool             // whether a question's is in the store, or may be: it does not answer
 	make   func(ctx context.Context, key loop.Key, n int32) error // makes the set, where there is none; what follows is a change of it
 	opened func(key loop.Key)                                     // is told when an instance begins to take calls
 	// accept makes the object of a call that nobody waits for, and has it carried out; if done is given it is under way, and its result comes there.

@@ -430,3 +430,24 @@ func TestCallsWaitForTheirVersion(t *testing.T) {
 		t.Error("it is known on a master that has stopped")
 	}
 }
+
+// A store that does not answer does not make a function unknown.
+func TestAStoreThatDoesNotAnswer(t *testing.T) {
+	reg, _ := anAPI(t)
+	f := controlling(t, reg)
+	q := question{function: loop.Key{Namespace: "default", Name: "f"}}
+	if f.dispatch.stored(t.Context(), q) {
+		t.Error("a function that is not there is known")
+	}
+	f.client = silent{f.client}
+	if !f.dispatch.stored(t.Context(), q) {
+		t.Error("what nobody could say is taken for a no")
+	}
+}
+
+// silent is an API that cannot read.
+type silent struct{ client.Interface }
+
+func (silent) Get(context.Context, client.Key) (api.Object, error) {
+	return nil, apierrors.NewServiceUnavailable("no leader")
+}

@@ -21,6 +21,9 @@ const (
 	keepPart = 20
 )
 
+// askAgain is after how many bytes of a push the disk is asked again: others push, too, and pods write.
+const askAgain = 8 << 20
+
 // room is how many bytes a push may add, by what the disk has free.
 func room(free, size uint64) int64 { return int64(free) - int64(min(keep, size/keepPart)) }
 
@@ -48,7 +51,7 @@ func (r *Registry) push(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if req.Body != nil && req.Body != http.NoBody {
-		req.Body = &pushed{ReadCloser: req.Body, within: http.NewResponseController(w), time: r.pieceTime, room: free}
+		req.Body = &pushed{ReadCloser: req.Body, within: http.NewResponseController(w), time: r.pieceTime, ask: func() int64 { return r.room(r.cfg.Dir) }, room: min(free, askAgain)}
 	}
 	app.ServeHTTP(w, req)
 }
@@ -69,14 +72,17 @@ type pushed struct {
 	io.ReadCloser
 	within *http.ResponseController
 	time   time.Duration
-	room   int64
+	ask    func() int64 // how much room there is
+	room   int64        // how much of that may be used before it is asked again
 }
 
 func (p *pushed) Read(b []byte) (int, error) {
 	p.within.SetReadDeadline(time.Now().Add(p.time)) //nolint:errcheck // who pushes within the process has no connection
 	n, err := p.ReadCloser.Read(b)
 	if p.room -= int64(n); p.room < 0 {
-		err = errors.New("the disk has no room for more")
+		if p.room = min(p.ask(), askAgain) - int64(n); p.room < 0 { // what was read is not on the disk yet
+			err = errors.New("the disk has no room for more")
+		}
 	}
 	if errors.Is(err, io.EOF) {
 		p.within.SetReadDeadline(time.Time{}) //nolint:errcheck // as above; after another error the server reads what is left of the body, and has this time for it

@@ -115,6 +115,16 @@ func TestPushesNeedRoom(t *testing.T) {
 	if code, text := do("PATCH", at, "ten and more, in pieces", -1); code < 400 {
 		t.Errorf("more than there is room for, of unknown length: %d %s", code, text)
 	}
+	asked := 0
+	r.room = func(string) int64 { // others fill the disk meanwhile
+		if asked++; asked > 1 {
+			return -1
+		}
+		return 1 << 30
+	}
+	if code, text := do("PATCH", at, strings.Repeat("x", 2*askAgain), -1); code < 400 {
+		t.Errorf("a push while others fill the disk: %d %s", code, text)
+	}
 	r.room = func(string) int64 { return -1 }
 	if code, text := do("POST", "/v2/a/b/blobs/uploads/", "", 0); code != http.StatusInsufficientStorage {
 		t.Errorf("an upload on a full disk: %d %s", code, text)
