@@ -36,6 +36,7 @@ struct request {
 	const char *in;     // the named pipes of its streams; empty: none
 	const char *out;
 	const char *err;
+	const char *gate;   // the named pipe at which the process waits for its start; empty: it does not wait
 	char *command[MAX_ARGS + 1]; // runc's, which leaves the process's number in the file pid
 };
 
@@ -52,6 +53,7 @@ static struct channel keys = {.from = -1, .to = -1}, screen = {.from = -1, .to =
 static int keep_in = -1;                          // keeps standard input from ending
 static int keep_out = -1, keep_err = -1;          // keep the output for a daemon that is away
 static int record = -1, alive = -1, control = -1; // the files exit, alive, control
+static int gate = -1;                             // open while the process comes through it
 static int children;                              // tells of ended children
 
 // Ends the request: the daemon is told which step failed, and why.
@@ -205,17 +207,40 @@ static int reap(pid_t pid) {
 	}
 }
 
-// Obeys the daemon's commands: "size ROWS COLUMNS" of the terminal, and "close" of the input.
-static void obey(void) {
-	char text[512], *line, *rest;
-	ssize_t n = read(control, text, sizeof text - 1);
+// Lets the process run its program: it waits until somebody opens the gate to read, and then writes to it. Were the daemon
+// the reader, the process would fail in its write if the daemon were killed in between. That the gate's name is gone tells
+// the next daemon that the process was started.
+static void open_gate(const char *path) {
+	if (*path && gate < 0 && (gate = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)) >= 0)
+		unlink(path);
+}
+
+// The process has come through the gate: the daemon, should it still wait, sees that the file started was opened and closed.
+static void came_through(void) {
+	close(gate);
+	gate = open("started", O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	if (gate >= 0)
+		close(gate);
+	gate = -1;
+}
+
+// Obeys the daemon's commands: "start", "size ROWS COLUMNS" of the terminal, and "close" of the input.
+static void obey(const char *gate_path) {
+	static char text[512];
+	static size_t have; // of a command whose end is still to be read
+	char *line, *end;
+	ssize_t n = read(control, text + have, sizeof text - have);
 
 	if (n <= 0)
 		return;
-	text[n] = 0;
-	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+	have += (size_t)n;
+	for (line = text; (end = memchr(line, '\n', have)); line = end + 1) {
 		struct winsize size = {0};
 
+		*end = 0;
+		have -= (size_t)(end + 1 - line);
+		if (!strcmp(line, "start"))
+			open_gate(gate_path);
 		if (!strcmp(line, "close") && keep_in >= 0) {
 			close(keep_in);
 			keep_in = -1;
@@ -223,6 +248,9 @@ static void obey(void) {
 		if (screen.from >= 0 && sscanf(line, "size %hu %hu", &size.ws_row, &size.ws_col) == 2)
 			ioctl(screen.from, TIOCSWINSZ, &size);
 	}
+	if (have == sizeof text)
+		have = 0; // not a command
+	memmove(text, line, have);
 }
 
 // Moves what is there; false when the end of the source, or of the target, is reached.
@@ -257,12 +285,13 @@ static int unread(int fd) {
 }
 
 // Stays with the process until it has ended and its output is read: what is in a pipe that nobody has open is lost.
-static void stay(pid_t pid) {
+static void stay(pid_t pid, const char *gate_path) {
 	int ended = reap(pid), pause = 5;
 
 	for (;;) {
-		struct pollfd p[4] = {
+		struct pollfd p[5] = {
 			{.fd = ended ? -1 : children, .events = POLLIN}, {.fd = control, .events = POLLIN}, waits(&keys), waits(&screen),
+			{.fd = gate, .events = POLLIN},
 		};
 		struct signalfd_siginfo info;
 		int rest = -1;
@@ -273,12 +302,14 @@ static void stay(pid_t pid) {
 			rest = pause; // longer and longer, since the daemon may be away for long
 			pause = pause < 1000 ? 2 * pause : pause;
 		}
-		if (poll(p, 4, rest) < 0 && errno != EINTR)
+		if (poll(p, 5, rest) < 0 && errno != EINTR)
 			_exit(1);
+		if (p[4].revents) // first: it may have ended since
+			came_through();
 		if (p[0].revents && read(children, &info, sizeof info) > 0 && reap(pid))
 			ended = 1;
 		if (p[1].revents)
-			obey();
+			obey(gate_path);
 		if (p[2].revents && !move(&keys))
 			keys.from = keys.to = -1, keys.begin = keys.end = 0;
 		if (p[3].revents && !move(&screen))
@@ -348,34 +379,35 @@ static void keep(struct request *r, int status) {
 	close(err);
 	dprintf(status, "made %d\n", (int)pid);
 	close(status);
-	stay(pid);
+	stay(pid, r->gate);
 	_exit(0);
 }
 
 // Takes the strings of a request apart; false if it is not one.
 static int parse(char *text, size_t size, struct request *r) {
-	const char *fixed[5];
+	const char *fixed[6];
 	size_t n = 0;
 	char *end = text + size;
 
 	if (size == 0 || end[-1] != 0)
 		return 0;
 	for (; text < end; text += strlen(text) + 1, n++) {
-		if (n < 5)
+		if (n < 6)
 			fixed[n] = text;
-		else if (n - 5 < MAX_ARGS)
-			r->command[n - 5] = text;
+		else if (n - 6 < MAX_ARGS)
+			r->command[n - 6] = text;
 		else
 			return 0;
 	}
-	if (n < 6)
+	if (n < 7)
 		return 0;
-	r->command[n - 5] = NULL;
+	r->command[n - 6] = NULL;
 	r->dir = fixed[0];
 	r->terminal = *fixed[1] != 0;
 	r->in = fixed[2];
 	r->out = fixed[3];
 	r->err = fixed[4];
+	r->gate = fixed[5];
 	return 1;
 }
 

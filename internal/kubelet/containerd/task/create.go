@@ -90,7 +90,7 @@ func (r *Runtime) create(ctx context.Context, k key, opts runtime.CreateOpts) (*
 	if opts.IO.Terminal {
 		command = append(command, "--console-socket", "console")
 	}
-	if err := t.make(ctx, &r.nursery, "create", r.runc(k).args(t.dir, append(command, k.id)...)); err != nil {
+	if err := t.make(ctx, &r.nursery, "create", r.runc(k).gate(k.id), r.runc(k).args(t.dir, append(command, k.id)...)); err != nil {
 		return nil, err
 	}
 	event := &eventsapi.TaskCreate{ContainerID: k.id, Bundle: t.dir, Checkpoint: opts.Checkpoint, Pid: t.pid,

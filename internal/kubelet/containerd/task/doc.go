@@ -7,7 +7,7 @@
 // the runtime and for who uses containerd's socket (ctr, nerdctl).
 //
 //	runtime.go  Runtime: what containerd calls; the tasks there are
-//	create.go   a task is made, and found again after a restart; destroy.go removes all that may exist of one
+//	create.go   a task is made, found again after a restart, and removed with all that may exist of it
 //	task.go     Task: the container's own process, and what concerns all of the container
 //	exec.go     a process that is added
 //	process.go  what both have: keeper, streams, signals, the end
@@ -23,14 +23,17 @@
 //	task.json            the streams, written before the keeper is started
 //	exit                 the end: code and time; spaces until then. The keeper holds its lock, by which it is found
 //	alive                a named pipe that the keeper holds open until it has written the end
-//	control              a named pipe for commands: close the input, the terminal's size
+//	control              a named pipe for commands: start, close the input, the terminal's size
+//	started              a named pipe that the keeper opens when the process comes through its gate; while Start waits
 //	pid, log.json        runc's: the number of the process, and its errors
 //
 // # How a container starts
 //
 // The daemon's one nursery, which is the keepers' program too, forks a keeper: that takes a tenth of a millisecond, and the
 // keeper is in the nursery's cgroup from the beginning. The keeper runs "runc create" and adopts the process that this
-// leaves. The process then waits at a named pipe of runc's until Start reads from it, which is all that "runc start" does.
+// leaves. The process then waits at a named pipe of runc's until somebody opens it for reading, which is all that "runc start"
+// does. Start tells the keeper to: if the daemon opened the pipe, and were killed before the process had written to it, the
+// process would end with code 255 without having run its program.
 //
 // # Streams
 //

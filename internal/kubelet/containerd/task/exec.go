@@ -112,7 +112,7 @@ func (e *Exec) Start(ctx context.Context) error {
 	// Once begun it is made, for only then is its number known: a caller who has given up meanwhile leaves no process.
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeTimeout)
 	defer cancel()
-	if err := e.make(bounded, &e.task.runtime.nursery, "exec", rc.args(e.dir, append(command, k.id)...)); err != nil {
+	if err := e.make(bounded, &e.task.runtime.nursery, "exec", "", rc.args(e.dir, append(command, k.id)...)); err != nil {
 		return err
 	}
 	e.task.runtime.publish(k.namespace, runtime.TaskExecStartedEventTopic, &eventsapi.TaskExecStarted{ContainerID: k.id, ExecID: e.id, Pid: e.pid})

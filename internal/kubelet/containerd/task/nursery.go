@@ -38,6 +38,7 @@ type request struct {
 	dir             string
 	terminal        bool
 	in, out, errOut string // named pipes, or files for output; empty: none
+	gate            string // the named pipe at which the process waits for its start; empty: it does not wait
 	command         []string
 }
 
@@ -46,7 +47,7 @@ func (r request) encode() ([]byte, error) {
 	if r.terminal {
 		flags = "t"
 	}
-	fields := append([]string{r.dir, flags, r.in, r.out, r.errOut}, r.command...)
+	fields := append([]string{r.dir, flags, r.in, r.out, r.errOut, r.gate}, r.command...)
 	for _, f := range fields {
 		if strings.ContainsRune(f, 0) {
 			return nil, fmt.Errorf("%q has a zero byte", f)

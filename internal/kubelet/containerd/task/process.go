@@ -36,9 +36,10 @@ func newProcess(dir string, io runtime.IO, mine func(uint32) bool) *process {
 	return &process{dir: dir, io: io, mine: mine, ended: make(chan struct{})}
 }
 
-// make has a keeper make the process with a command of runc. what is what it does, for errors.
-func (p *process) make(ctx context.Context, n *nursery, what string, command []string) error {
-	r := request{dir: p.dir, terminal: p.io.Terminal, command: command}
+// make has a keeper make the process with a command of runc. what is what it does, for errors; gate is where the process waits
+// for its start, if it does.
+func (p *process) make(ctx context.Context, n *nursery, what, gate string, command []string) error {
+	r := request{dir: p.dir, terminal: p.io.Terminal, gate: gate, command: command}
 	for _, s := range []struct {
 		to  *string
 		uri string
@@ -240,24 +241,76 @@ func (p *process) Wait(ctx context.Context) (*runtime.Exit, error) {
 
 // ResizePty sets the size of the process's terminal.
 func (p *process) ResizePty(_ context.Context, size runtime.ConsoleSize) error {
-	return p.tell(fmt.Sprintf("size %d %d\n", size.Height, size.Width))
+	return ignoreEnded(p.tell(fmt.Sprintf("size %d %d\n", size.Height, size.Width)))
 }
 
 // CloseIO ends the process's input once what was written to it is read.
-func (p *process) CloseIO(context.Context) error { return p.tell("close\n") }
+func (p *process) CloseIO(context.Context) error { return ignoreEnded(p.tell("close\n")) }
 
-// tell gives the keeper a command. If the keeper has ended, there is nothing to do.
+// tell gives the keeper a command, which it then obeys whatever becomes of the daemon. The error is errdefs.ErrNotFound if the
+// keeper has ended.
 func (p *process) tell(command string) error {
 	f, err := os.OpenFile(filepath.Join(p.dir, "control"), os.O_WRONLY|unix.O_NONBLOCK, 0)
-	switch {
-	case errors.Is(err, unix.ENXIO), errors.Is(err, unix.ENOENT):
-		return nil
-	case err != nil:
+	if err == nil {
+		_, err = f.WriteString(command)
+		f.Close() //nolint:errcheck // the write's error is what counts
+	}
+	if errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPIPE) {
+		return fmt.Errorf("the process has no keeper: %w", errdefs.ErrNotFound)
+	}
+	return err
+}
+
+const (
+	// startTimeout bounds the wait for a process that was let through the gate: others in the pod may have stopped it.
+	startTimeout = 10 * time.Second
+	// startLook is how often it is looked whether somebody still waits.
+	startLook = 200 * time.Millisecond
+)
+
+// letThrough has the keeper let the process run its program, and waits until it does; for no longer than ctx, after which it
+// is on its way. The error is errdefs.ErrNotFound if the process or its keeper has ended before.
+func (p *process) letThrough(ctx context.Context) error {
+	through := filepath.Join(p.dir, "started")
+	if err := unix.Mkfifo(through, 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	defer f.Close() //nolint:errcheck // the write's error is what counts
-	_, err = f.WriteString(command)
-	if errors.Is(err, unix.EPIPE) {
+	defer os.Remove(through) //nolint:errcheck // it goes with the directory at the latest
+	var fds [2]unix.PollFd
+	for i, path := range []string{through, filepath.Join(p.dir, "alive")} {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd) //nolint:errcheck // it was only read
+		fds[i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	}
+	// Only now: the end of one that ends from here on is seen in the file alive.
+	fd, err := p.open()
+	if err == nil {
+		unix.Close(fd) //nolint:errcheck // it was only opened
+		err = p.tell("start\n")
+	}
+	if err != nil {
+		return err
+	}
+	for end := time.Now().Add(startTimeout); ctx.Err() == nil && time.Now().Before(end); {
+		_, err := unix.Poll(fds[:], int(startLook.Milliseconds()))
+		switch {
+		case err != nil && !errors.Is(err, unix.EINTR):
+			return err
+		case err == nil && fds[0].Revents != 0:
+			return nil
+		case err == nil && fds[1].Revents != 0:
+			return fmt.Errorf("the process, or its keeper, has ended before its start: %w", errdefs.ErrNotFound)
+		}
+	}
+	return nil
+}
+
+// ignoreEnded is for commands that mean nothing to a process that has ended.
+func ignoreEnded(err error) error {
+	if errdefs.IsNotFound(err) {
 		return nil
 	}
 	return err

@@ -4,16 +4,10 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
-
-	"github.com/containerd/containerd/errdefs"
-	"golang.org/x/sys/unix"
 )
 
 // runc is the program that makes containers, and where it keeps what it knows of them.
@@ -73,55 +67,12 @@ func (r runc) cgroups(id string) (dirs []string) {
 	return dirs
 }
 
-// gate is the named pipe at which a container's process waits until it may run its program; it opens it for writing.
+// gate is the named pipe at which a container's process waits until it may run its program: until it is opened for reading. Its
+// keeper does that, as "runc start" would, and removes the name.
 func (r runc) gate(id string) string { return filepath.Join(r.dir(id), "exec.fifo") }
 
 // waiting reports whether a container's process has not been let through the gate.
 func (r runc) waiting(id string) bool {
 	_, err := os.Stat(r.gate(id))
 	return err == nil
-}
-
-// gateTimeout bounds the wait for a process that is there but does not come through: one that is stuck in the kernel, or
-// stopped.
-const gateTimeout = 10 * time.Second
-
-// gateLook is how often it is looked whether somebody still waits.
-const gateLook = 200 * time.Millisecond
-
-// letThrough lets a container's process run its program, as "runc start" does. A process that has ended would never open
-// the pipe, so its end is watched beside it, by its pidfd.
-func (r runc) letThrough(ctx context.Context, id string, pidfd int) error {
-	fd, err := unix.Open(r.gate(id), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("the container was started before: %w: %w", err, errdefs.ErrFailedPrecondition)
-	}
-	defer unix.Close(fd) //nolint:errcheck // it was only read
-	for end := time.Now().Add(gateTimeout); ; {
-		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: int32(pidfd), Events: unix.POLLIN}}
-		_, err := unix.Poll(p, int(gateLook.Milliseconds()))
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil:
-			return err
-		case p[0].Revents&unix.POLLIN != 0:
-		case p[1].Revents != 0:
-			return fmt.Errorf("the container's process has ended before its start: %w", errdefs.ErrFailedPrecondition)
-		case time.Now().After(end):
-			return errors.New("the container's process does not run")
-		default:
-			continue
-		}
-		var b [1]byte
-		if n, err := unix.Read(fd, b[:]); err != nil || n != 1 {
-			return fmt.Errorf("the container's process: %d bytes: %w", n, err)
-		}
-		if err := os.Remove(r.gate(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
-	}
 }

@@ -59,7 +59,8 @@ func (t *Task) State(context.Context) (runtime.State, error) {
 	return t.state(s), nil
 }
 
-// Start implements runtime.Process.
+// Start implements runtime.Process. The container is started when its keeper has been told, also if the daemon is killed right
+// after, or if nobody waits any more until it runs.
 func (t *Task) Start(ctx context.Context) error {
 	t.status.Lock()
 	again := t.started
@@ -68,24 +69,14 @@ func (t *Task) Start(ctx context.Context) error {
 	if again {
 		return fmt.Errorf("the container was started before: %w", errdefs.ErrFailedPrecondition)
 	}
-	if err := t.start(ctx); err != nil {
+	if err := t.letThrough(ctx); err != nil {
 		t.status.Lock()
 		t.started = false
 		t.status.Unlock()
-		return err
+		return fmt.Errorf("cannot start a stopped process: %w: %w", err, errdefs.ErrFailedPrecondition)
 	}
 	t.runtime.publish(t.key.namespace, runtime.TaskStartEventTopic, &eventsapi.TaskStart{ContainerID: t.key.id, Pid: t.pid})
 	return nil
-}
-
-// start may take a while: others in the pod may have stopped the process. So nobody waits for it with a lock.
-func (t *Task) start(ctx context.Context) error {
-	fd, err := t.open()
-	if err != nil {
-		return fmt.Errorf("cannot start a stopped process: %w: %w", err, errdefs.ErrFailedPrecondition)
-	}
-	defer unix.Close(fd) //nolint:errcheck // it was only watched
-	return t.runtime.runc(t.key).letThrough(ctx, t.key.id, fd)
 }
 
 // Kill implements runtime.Process. With all, every process of the container gets the signal. A frozen process ends only when

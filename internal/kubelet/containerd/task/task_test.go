@@ -322,6 +322,106 @@ func TestFoundAgain(t *testing.T) {
 	}
 }
 
+// What was started runs its program, also if the daemon ends before the process has noticed.
+func TestAStartOutlivesTheDaemon(t *testing.T) {
+	b := newBed(t)
+	opts, out := b.container("slow", "echo said; exit 5")
+	got, err := b.Create(b.ctx, "slow", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := int(got.(*Task).pid)
+	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(b.ctx)
+	cancel()
+	if err := got.Start(gone); err != nil {
+		t.Fatal(err)
+	}
+	b.eventually("the gate is open", func() error {
+		if b.runc(key{"test", "slow"}).waiting("slow") {
+			return errors.New("its name is still there")
+		}
+		return nil
+	})
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for fd := range 1024 { // nothing of it hangs on what this process has open
+		if path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err == nil && strings.Contains(path, "exec.fifo") {
+			t.Errorf("descriptor %d is %s", fd, path)
+		}
+	}
+	b.open()
+	again, err := b.Get(b.ctx, "slow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := again.State(b.ctx); err != nil || s.Status != runtime.RunningStatus {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if err := again.Start(b.ctx); !errdefs.IsFailedPrecondition(err) {
+		t.Errorf("a second start: %v", err)
+	}
+	if err := unix.Kill(pid, unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if end := b.wait(again); end.Status != 5 {
+		t.Errorf("%+v", end)
+	}
+	if text, err := io.ReadAll(out); err != nil || string(text) != "said\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// A process that has ended before it was started cannot be, also if its keeper still waits for its output to be read.
+func TestStartOfWhatHasEnded(t *testing.T) {
+	b := newBed(t)
+	opts, _ := b.container("dead", "true")
+	got, err := b.Create(b.ctx, "dead", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := got.Kill(b.ctx, uint32(unix.SIGKILL), false); err != nil {
+		t.Fatal(err)
+	}
+	if err := got.Start(b.ctx); !errdefs.IsFailedPrecondition(err) {
+		t.Errorf("its start: %v", err)
+	}
+	if end := b.wait(got); end.Status != 128+uint32(unix.SIGKILL) {
+		t.Errorf("%+v", end)
+	}
+	if err := got.Start(b.ctx); !errdefs.IsFailedPrecondition(err) {
+		t.Errorf("its start, once that is known: %v", err)
+	}
+}
+
+// A container whose keeper was killed cannot be started, and says so.
+func TestStartWithoutAKeeper(t *testing.T) {
+	b := newBed(t)
+	opts, _ := b.container("alone", "true")
+	got, err := b.Create(b.ctx, "alone", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := endKeeper(got.(*Task).dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := got.Start(b.ctx); !errdefs.IsFailedPrecondition(err) {
+		t.Errorf("its start: %v", err)
+	}
+	if s, err := got.State(b.ctx); err != nil || s.Status != runtime.CreatedStatus {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if err := got.Kill(b.ctx, uint32(unix.SIGKILL), false); err != nil {
+		t.Error(err)
+	}
+	if end := b.wait(got); end.Status != lostCode {
+		t.Errorf("%+v", end)
+	}
+}
+
 // A creation fails with runc's own words, and leaves nothing.
 func TestFailedCreation(t *testing.T) {
 	b := newBed(t)
