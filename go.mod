@@ -20,7 +20,7 @@ require (
 	github.com/google/uuid v1.6.0 // UIDs that follow from others; apimachinery brings it
 	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674 // exec, attach and port-forward
 	github.com/hbollon/go-edlib v1.6.0 // which word was meant: edit distance
-	github.com/klauspost/compress v1.19.2 // runc and the shim inside the binary
+	github.com/klauspost/compress v1.19.2 // runc and the keeper inside the binary; objects in memory
 	github.com/labstack/echo/v4 v4.16.0 // HTTP routes
 	github.com/mdlayher/netlink v1.7.3-0.20250113171957-fbb4dce95f42 // nftables' events; nftables brings it
 	github.com/moby/sys/signal v0.7.0 // stop signals by name

@@ -49,6 +49,8 @@ type Kind struct {
 	View *View
 	// AsBytes: there are many objects of the kind, and they are read seldom, so the cache keeps no decoded ones.
 	AsBytes bool
+	// Confidential: no part of a deleted object of the kind may stay in memory.
+	Confidential bool
 	// Implied are objects of the kind that others imply; nil: all of them are stored.
 	Implied *Implied
 	// WriteOnly are paths of fields that can be written and never read: what is in them is kept by another object. See
@@ -229,7 +231,7 @@ var (
 		NewList: func() runtime.Object { return &corev1.ConfigMapList{} },
 	}
 	Secrets = &Kind{
-		Version: "v1", Kind: "Secret", Plural: "secrets", Singular: "secret", Namespaced: true,
+		Version: "v1", Kind: "Secret", Plural: "secrets", Singular: "secret", Namespaced: true, Confidential: true,
 		New:     func() Object { return &corev1.Secret{} },
 		NewList: func() runtime.Object { return &corev1.SecretList{} },
 	}

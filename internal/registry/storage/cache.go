@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/btree"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"minik8s/internal/api"
@@ -44,7 +43,7 @@ type Objects struct {
 	prefix string
 
 	mu   sync.RWMutex
-	tree *btree.BTreeG[*Entry] // by key
+	tree *tree
 	log  eventLog
 	// early are changes that came before the kind was loaded, if it was added while the registry ran.
 	early   []store.Event
@@ -86,16 +85,12 @@ func New(s store.Store, kinds []*api.Kind, bookmarks time.Duration) *Cache {
 }
 
 func (c *Cache) newObjects(k *api.Kind) *Objects {
-	kc := &Objects{cache: c, kind: k, prefix: PrefixOf(k), tree: newTree()}
+	kc := &Objects{cache: c, kind: k, prefix: PrefixOf(k), tree: newTree(k)}
 	if !k.AsBytes {
 		kc.siblings = newSiblings(k)
 	}
 	kc.log.init()
 	return kc
-}
-
-func newTree() *btree.BTreeG[*Entry] {
-	return btree.NewG(32, func(a, b *Entry) bool { return a.key < b.key })
 }
 
 // put adds a kind. Kinds are added one at a time.
@@ -138,7 +133,7 @@ func (c *Cache) Add(ctx context.Context, kind *api.Kind, holds func(api.Object) 
 		return nil // meanwhile the whole cache was loaded again
 	}
 	for _, kv := range page.KVs {
-		kc.tree.ReplaceOrInsert(kc.stored(kv))
+		kc.tree.put(kc.stored(kv))
 	}
 	kc.reindex()
 	kc.log.restart(page.Revision)
@@ -152,7 +147,7 @@ func (c *Cache) Add(ctx context.Context, kind *api.Kind, holds func(api.Object) 
 
 // stored returns an entry that was read from the store.
 func (kc *Objects) stored(kv store.KV) *Entry {
-	return &Entry{kind: kc.kind, key: kv.Key[len(kc.prefix):], rev: kv.Modified, raw: kv.Value, siblings: kc.siblings}
+	return &Entry{kind: kc.kind, key: kv.Key[len(kc.prefix):], rev: kv.Modified, text: kv.Value, siblings: kc.siblings}
 }
 
 // majorityPause is how long a cache waits before it asks again a store that has lost its majority. The store itself waits
@@ -204,21 +199,21 @@ func (c *Cache) load(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	trees := map[*Objects]*btree.BTreeG[*Entry]{}
+	trees := map[*Objects]*tree{}
 	kinds := c.kinds.Load()
 	for _, kc := range kinds.byKind {
-		trees[kc] = newTree()
+		trees[kc] = newTree(kc.kind)
 	}
 	for _, kv := range page.KVs {
 		if kc := kinds.place(kv.Key); kc != nil {
-			trees[kc].ReplaceOrInsert(kc.stored(kv))
+			trees[kc].put(kc.stored(kv))
 		}
 	}
 	for kc, tree := range trees {
 		for _, of := range kc.implies {
 			tree.Ascend(func(e *Entry) bool {
 				if i := of.impliedBy(e); i != nil {
-					trees[of].ReplaceOrInsert(i)
+					trees[of].put(i)
 				}
 				return true
 			})
@@ -287,13 +282,13 @@ func (kc *Objects) follow(e *store.Event) {
 	var next, prev *Entry
 	if e.Type == store.Put {
 		next = kc.stored(e.KV)
-		prev, _ = kc.tree.ReplaceOrInsert(next)
+		prev = kc.tree.put(next)
 		if h, ok := kc.written.Load(key); ok && bytes.Equal(h.(*handover).raw, e.KV.Value) {
 			next.take(h.(*handover).obj, prev)
 			kc.written.CompareAndDelete(key, h)
 		}
 	} else {
-		prev, _ = kc.tree.Delete(&Entry{key: key})
+		prev = kc.tree.drop(key)
 	}
 	if prev != nil {
 		prev.end()
@@ -441,9 +436,9 @@ func (c *Cache) CheckShared() error {
 			}
 			raw, err := Encode(kind, (*obj).DeepCopyObject().(api.Object))
 			if err != nil || !e.Equal(raw) {
-				errs = append(errs, fmt.Errorf("%s %s was changed by a reader: it is now %s, stored is %s (%v)", kind, e.key, raw, e.raw, err))
+				errs = append(errs, fmt.Errorf("%s %s was changed by a reader: it is now %s, stored is %s (%v)", kind, e.key, raw, e.plain(), err))
 			}
-			read := (&Entry{kind: kind, key: e.key, rev: e.rev, raw: e.raw}).Object()
+			read := (&Entry{kind: kind, key: e.key, rev: e.rev, text: e.plain()}).Object()
 			if !equality.Semantic.DeepEqual(read, *obj) {
 				errs = append(errs, fmt.Errorf("%s %s in memory is not what its bytes say:\n%+v\n%+v", kind, e.key, *obj, read))
 			}

@@ -14,6 +14,10 @@
 // and age. Reads go to the store only for older data: pages of a list that has changed since, and history for
 // watchers that are behind the log.
 //
+// The bytes of a kind of which there is much are compressed, each object's with a dictionary made of a few others: what objects of a kind
+// say is mostly the same. Reading them costs about as much as a copy. What was deleted may stay in a dictionary for a while, so
+// kinds that are confidential (api.Kind) have none.
+//
 // Objects of some kinds are implied by others (api.Implied): they are in the cache beside those that are stored, and lists and
 // watches of these kinds that reach back further than the cache end with 410, because the store has not all of their history.
 //
@@ -22,6 +26,7 @@
 // Its files:
 //
 //	entry.go siblings.go settle.go    one version of an object: its key, its bytes, the object; objects that share memory, and many readers
+//	compress.go     the tree of a kind's newest objects, and how their bytes are kept small
 //	cache.go log.go encodings.go    every object and the last changes, in memory
 //	implied.go      objects that others imply
 //	list.go watch.go selector.go    how they are read

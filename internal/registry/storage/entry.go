@@ -22,7 +22,9 @@ type Entry struct {
 	kind *api.Kind
 	key  string // namespace/name, or name
 	rev  int64
-	raw  []byte // canonical JSON without a resourceVersion
+	// text is canonical JSON without a resourceVersion, compressed with dict, or as it is if that is nil.
+	text []byte
+	dict *dictionary
 	// implied: it is not stored, another object implies it.
 	implied bool
 	// past: it was deleted, or there is a later version.
@@ -44,7 +46,11 @@ func (e *Entry) Implied() bool { return e.implied }
 // Equal reports whether the stored object is the one of raw, which comes from Encode. The order of fields does not
 // matter: the daemon that stored the object may have had a Go type with another order.
 func (e *Entry) Equal(raw []byte) bool {
-	return bytes.Equal(e.raw, raw) || reordered(e.raw, raw)
+	if e.Size() != len(raw) {
+		return false
+	}
+	text := e.plain()
+	return bytes.Equal(text, raw) || reordered(text, raw)
 }
 
 // reordered reports whether two JSON texts differ in nothing but the order of their fields. Texts of different length,
@@ -71,7 +77,7 @@ func (e *Entry) Object() api.Object {
 		return *p
 	}
 	obj := e.kind.New()
-	err := kjson.UnmarshalCaseSensitivePreserveInts(e.raw, obj)
+	err := kjson.UnmarshalCaseSensitivePreserveInts(e.plain(), obj)
 	if err == nil && KeyOf(e.kind, obj.GetNamespace(), obj.GetName()) != e.key {
 		err = fmt.Errorf("the bytes are those of %q", KeyOf(e.kind, obj.GetNamespace(), obj.GetName()))
 	}
@@ -139,34 +145,36 @@ func (e *Entry) damaged(why error) api.Object {
 
 // intact reports whether the stored bytes may be sent as they are. Bytes that nobody has decoded yet are judged by
 // their beginning and end only: decoding each object for each answer would cost more than all the rest.
-func (e *Entry) intact(head string) bool {
+func (e *Entry) intact(text []byte, head string) bool {
 	if p := e.obj.Load(); p != nil && (*p).GetAnnotations()[damagedAnnotation] != "" {
 		return false
 	}
-	return bytes.HasPrefix(e.raw, []byte(head)) && e.raw[len(e.raw)-1] == '}'
+	return bytes.HasPrefix(text, []byte(head)) && text[len(text)-1] == '}'
 }
 
 // AppendJSON appends the object to dst as it is sent to clients: the stored bytes with the resourceVersion inserted.
 // Nothing is decoded or encoded, but for a damaged object.
 func (e *Entry) AppendJSON(dst []byte) []byte {
-	head := jsonHead(e.kind)
-	n := len(head)
-	if !e.intact(head) {
+	const room = len(`"resourceVersion":"",`) + 20
+	head, at := jsonHead(e.kind), len(dst)
+	dst = e.appendText(slices.Grow(dst, e.Size()+room))
+	text := dst[at:]
+	if !e.intact(text, head) {
 		if raw, err := json.Marshal(e.Object()); err == nil {
-			return append(dst, raw...)
+			return append(dst[:at], raw...)
 		}
 	}
 	if e.rev == 0 { // a dry run of a create has no revision
-		return append(dst, e.raw...)
+		return dst
 	}
-	dst = append(dst, e.raw[:n]...)
-	dst = append(dst, `"resourceVersion":"`...)
-	dst = strconv.AppendInt(dst, e.rev, 10)
-	dst = append(dst, '"')
-	if e.raw[n] != '}' {
-		dst = append(dst, ',')
+	var buf [room]byte
+	version := append(buf[:0], `"resourceVersion":"`...)
+	version = strconv.AppendInt(version, e.rev, 10)
+	version = append(version, '"')
+	if text[len(head)] != '}' {
+		version = append(version, ',')
 	}
-	return append(dst, e.raw[n:]...)
+	return slices.Insert(dst, at+len(head), version...)
 }
 
 // jsonHead is the beginning of every stored object of a kind. The revision is inserted after it without reading the
@@ -216,7 +224,7 @@ func headFirst(kind *api.Kind, raw []byte) ([]byte, error) {
 
 // NewEntry returns an entry of an object that was just encoded, so that it need not be decoded again.
 func NewEntry(kind *api.Kind, key string, rev int64, raw []byte, obj api.Object) *Entry {
-	e := &Entry{kind: kind, key: key, rev: rev, raw: raw}
+	e := &Entry{kind: kind, key: key, rev: rev, text: raw}
 	if obj != nil {
 		if rev != 0 {
 			obj.SetResourceVersion(strconv.FormatInt(rev, 10))
@@ -228,7 +236,7 @@ func NewEntry(kind *api.Kind, key string, rev int64, raw []byte, obj api.Object)
 
 // at returns the same object at a later revision, which a watch sends for a deletion.
 func (e *Entry) at(rev int64) *Entry {
-	later := &Entry{kind: e.kind, key: e.key, rev: rev, raw: e.raw, implied: e.implied}
+	later := &Entry{kind: e.kind, key: e.key, rev: rev, text: e.text, dict: e.dict, implied: e.implied}
 	if p := e.obj.Load(); p != nil {
 		obj := (*p).DeepCopyObject().(api.Object)
 		obj.SetResourceVersion(strconv.FormatInt(rev, 10))
@@ -255,9 +263,6 @@ func KeyOf(k *api.Kind, namespace, name string) string {
 	}
 	return name
 }
-
-// Size returns the approximate number of bytes of the object as JSON.
-func (e *Entry) Size() int { return len(e.raw) }
 
 // Shallow copies the outermost struct only, with its own metadata strings; everything behind pointers, maps and
 // slices is shared. This is safe for objects that are not changed any more.

@@ -174,7 +174,7 @@ func (c *Cache) listAt(ctx context.Context, kind *api.Kind, opts ListOptions, se
 			return nil, Error(kind, "", err)
 		}
 		for i, kv := range stored.KVs {
-			p.take(&Entry{kind: kind, key: kv.Key[len(prefix):], rev: kv.Modified, raw: kv.Value})
+			p.take(&Entry{kind: kind, key: kv.Key[len(prefix):], rev: kv.Modified, text: kv.Value})
 			if p.full {
 				p.end(t.Revision, stored.Count-int64(i))
 				return p.list, nil

@@ -67,7 +67,7 @@ func (l *eventLog) append(c change) {
 func (c change) size() int {
 	const itself = 128
 	if c.prev != nil {
-		return itself + len(c.prev.raw)
+		return itself + len(c.prev.text)
 	}
 	return itself
 }

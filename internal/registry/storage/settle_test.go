@@ -11,12 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// tree is a type that has itself in it.
-type tree struct {
+// branch is a type that has itself in it.
+type branch struct {
 	At   metav1.Time
 	Name string
-	Kids []tree
-	Up   *tree
+	Kids []branch
+	Up   *branch
 }
 
 // Times are cut wherever they are, and what shares a time that is precise already is not written.
@@ -45,8 +45,8 @@ func TestSettle(t *testing.T) {
 	if settle(event); !event.EventTime.Equal(new(metav1.NewMicroTime(micro))) {
 		t.Error(event.EventTime)
 	}
-	x := tree{Kids: []tree{{Kids: []tree{{At: metav1.NewTime(at)}}}}, Up: &tree{At: metav1.NewTime(at)}}
-	settlerOf(reflect.TypeFor[tree]())(reflect.ValueOf(&x).Elem())
+	x := branch{Kids: []branch{{Kids: []branch{{At: metav1.NewTime(at)}}}}, Up: &branch{At: metav1.NewTime(at)}}
+	settlerOf(reflect.TypeFor[branch]())(reflect.ValueOf(&x).Elem())
 	if !x.Kids[0].Kids[0].At.Time.Equal(whole) || !x.Up.At.Time.Equal(whole) {
 		t.Errorf("%+v", x)
 	}

@@ -63,7 +63,7 @@ func TestSiblingsKeepNothing(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		s := newSiblings(api.Secrets)
 		gone := make(chan struct{})
-		e := &Entry{kind: api.Secrets, key: "default/a", rev: 1, siblings: s, raw: []byte(jsonHead(api.Secrets) + `"name":"a","namespace":"default"},"data":{"key":"aGlkZGVu"}}`)}
+		e := &Entry{kind: api.Secrets, key: "default/a", rev: 1, siblings: s, text: []byte(jsonHead(api.Secrets) + `"name":"a","namespace":"default"},"data":{"key":"aGlkZGVu"}}`)}
 		if late {
 			e.end()
 		}

@@ -224,10 +224,10 @@ func (kc *Objects) changesOf(batch store.Batch) []change {
 		c := change{rev: e.KV.Modified}
 		key := e.KV.Key[len(kc.prefix):]
 		if e.Prev != nil {
-			c.prev = &Entry{kind: kc.kind, key: key, rev: e.Prev.Modified, raw: e.Prev.Value}
+			c.prev = &Entry{kind: kc.kind, key: key, rev: e.Prev.Modified, text: e.Prev.Value}
 		}
 		if e.Type == store.Put {
-			c.next = &Entry{kind: kc.kind, key: key, rev: e.KV.Modified, raw: e.KV.Value}
+			c.next = &Entry{kind: kc.kind, key: key, rev: e.KV.Modified, text: e.KV.Value}
 		}
 		if c.prev != nil || c.next != nil {
 			out = append(out, c)
