@@ -215,12 +215,14 @@ static void open_gate(const char *path) {
 		unlink(path);
 }
 
-// The process has come through the gate: the daemon, should it still wait, sees that the file started was opened and closed.
-static void came_through(void) {
+// The process has written to the gate, and so comes through, or has ended there. The daemon, should it still wait, sees that
+// the file started was opened and closed.
+static void shut_gate(int written) {
+	int started = written ? open("started", O_WRONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+
+	if (started >= 0)
+		close(started);
 	close(gate);
-	gate = open("started", O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	if (gate >= 0)
-		close(gate);
 	gate = -1;
 }
 
@@ -305,7 +307,7 @@ static void stay(pid_t pid, const char *gate_path) {
 		if (poll(p, 5, rest) < 0 && errno != EINTR)
 			_exit(1);
 		if (p[4].revents) // first: it may have ended since
-			came_through();
+			shut_gate(p[4].revents & POLLIN);
 		if (p[0].revents && read(children, &info, sizeof info) > 0 && reap(pid))
 			ended = 1;
 		if (p[1].revents)
