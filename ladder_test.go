@@ -80,6 +80,7 @@ var floors = map[string]int{
 	"internal/function/plan":      1, // what a Function means, and how many instances a load asks for; pure
 	"internal/function/image":     1, // images of functions; knows no cluster
 	"internal/function/instance":  1, // the program in an instance
+	"internal/function/wire":      1, // requests to one instance; knows no function
 	"internal/workflow":           4, // state machines whose tasks are functions; only roles makes one
 	"internal/workflow/asl":       0, // the States Language; pure, and validation reads it
 	"internal/workflow/graph":     1, // a state machine as a drawing; pure, ctl shows it

@@ -1,13 +1,11 @@
 package function
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"strconv"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/controller/loop"
+	"minik8s/internal/function/wire"
 )
 
 // The headers between the platform and instances, and of answers.
@@ -218,35 +217,30 @@ func (d *dispatcher) send(ctx context.Context, p *pool, fn *minik8s.Function, q 
 
 // ask sends a call to an instance. refused: the instance has taken nothing of it.
 func (d *dispatcher) ask(ctx context.Context, i place, q question, deadline time.Time) (r result, refused bool) {
-	var way attempt
-	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, way.trace()), http.MethodPost, "http://"+i.at+"/", bytes.NewReader(q.body))
-	if err != nil {
-		return failed(minik8s.FaultPlatform, http.StatusInternalServerError, "%v", err), false
-	}
+	headers := []wire.Header{{Name: headerTrace, Value: q.trace}, {Name: headerCall, Value: q.id},
+		{Name: headerTimeout, Value: strconv.FormatFloat(time.Until(deadline).Seconds(), 'f', 3, 64)}}
 	if q.contentType != "" {
-		req.Header.Set("Content-Type", q.contentType)
+		headers = append(headers, wire.Header{Name: "Content-Type", Value: q.contentType})
 	}
-	left := time.Until(deadline)
-	req.Header.Set(headerTrace, q.trace)
-	req.Header.Set(headerCall, q.id)
-	req.Header.Set(headerTimeout, strconv.FormatFloat(left.Seconds(), 'f', 3, 64))
-	resp, err := i.http.Do(req)
+	way, err := i.wire.Post(ctx, i.at, headers, q.body, func(resp *http.Response) error {
+		body, err := gather(io.LimitReader(resp.Body, maxBody+1), resp.ContentLength, q.room.take)
+		if err == nil {
+			r = answered(resp, body)
+		}
+		return err
+	})
 	if err == nil {
-		defer resp.Body.Close() //nolint:errcheck // it was only read
-		var body []byte
-		if body, err = gather(io.LimitReader(resp.Body, maxBody+1), resp.ContentLength, q.room.take); err == nil {
-			return answered(resp, body), false
-		}
-		if apierrors.IsTooManyRequests(err) {
-			return failed(minik8s.FaultPlatform, http.StatusServiceUnavailable, "the function has answered, and there is no room for its result: %v", err), false
-		}
+		return r, false
+	}
+	if apierrors.IsTooManyRequests(err) {
+		return failed(minik8s.FaultPlatform, http.StatusServiceUnavailable, "the function has answered, and there is no room for its result: %v", err), false
 	}
 	switch {
 	case ctx.Err() != nil:
 		r = failed(minik8s.FaultFunction, http.StatusGatewayTimeout, "the function did not answer within its time")
 		r.late = true
 		return r, false
-	case way.wrote.Load():
+	case way == wire.Sent:
 		r = failed(minik8s.FaultFunction, http.StatusBadGateway, "the instance ended while it had the call: %v", err)
 		if !time.Now().Before(deadline) {
 			r = failed(minik8s.FaultFunction, http.StatusGatewayTimeout, "the function did not answer within its time, and its instance has ended with it")
@@ -254,7 +248,7 @@ func (d *dispatcher) ask(ctx context.Context, i place, q question, deadline time
 		}
 		r.broke = true
 		return r, false
-	case !way.tried.Load(): // nor would any other instance
+	case way == wire.Impossible: // nor would any other instance
 		return failed(minik8s.FaultPlatform, http.StatusInternalServerError, "the call cannot be sent: %v", err), false
 	}
 	return failed(minik8s.FaultPlatform, http.StatusBadGateway, "instance %s cannot be reached: %v", i.pod, err), true

@@ -52,6 +52,7 @@ type dispatcher struct {
 const (
 	dialLimit = 2 * time.Second
 	idleConns = 64 // to one instance
+	connTime  = 30 * time.Second
 )
 
 func newDispatcher(c client.Interface, log *slog.Logger, set func(loop.Key) *appsv1.ReplicaSet, exists func(loop.Key) bool, opened func(loop.Key)) *dispatcher {

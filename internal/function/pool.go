@@ -3,7 +3,6 @@ package function
 import (
 	"context"
 	"net"
-	"net/http"
 	"slices"
 	"strconv"
 	"sync"
@@ -14,6 +13,7 @@ import (
 
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/function/plan"
+	"minik8s/internal/function/wire"
 )
 
 // pool has the instances of one function, and the calls that wait for one of them.
@@ -46,22 +46,23 @@ type instance struct {
 	leaving               bool               // it is to go, and gets no calls
 	marked                bool               // its pod says so
 	forget                context.CancelFunc // ends the look whether it accepts connections
-	http                  *http.Client       // with the connections to it
+	wire                  *wire.Client       // with the connections to it
 }
 
 // newInstance is a pod that may take calls.
 func newInstance(pod, version string) *instance {
 	dialer := &net.Dialer{Timeout: dialLimit}
-	return &instance{pod: pod, version: version, forget: func() {}, http: &http.Client{
-		Transport:     &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: idleConns, IdleConnTimeout: 30 * time.Second, DisableCompression: true},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	return &instance{pod: pod, version: version, forget: func() {}, wire: &wire.Client{MostIdle: idleConns, IdleTime: connTime,
+		Dial: func(ctx context.Context, address string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", address)
+		}}}
 }
 
 // part ends what leads to an instance: the look whether it accepts connections, and those that no call has at this moment.
 func (i *instance) part() {
 	i.forget()
 	i.forget = func() {}
-	i.http.CloseIdleConnections()
+	i.wire.CloseIdle()
 }
 
 // place is an instance with room for a call, and its address then: that may change, as when the pod ends.
