@@ -14,7 +14,7 @@ import (
 var workflowColumns = []metav1.TableColumnDefinition{
 	{Name: "Name", Type: "string", Format: "name", Description: "Name must be unique within a namespace."},
 	{Name: "Ready", Type: "string", Description: "Whether all functions exist that it names, or why not."},
-	{Name: "Last Run", Type: "string", Description: "The run that its last change has started."},
+	{Name: "Run By Apply", Type: "string", Description: "The run that applying it has started, if its parameters ask for one."},
 	{Name: "Age", Type: "string", Description: "The time since the object was created."},
 }
 

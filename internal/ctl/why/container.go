@@ -2,8 +2,10 @@ package why
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/ctl/brief"
@@ -123,10 +125,10 @@ func said(w *corev1.ContainerStateWaiting, e *corev1.Event) string {
 }
 
 func (s *situation) noImage(v *Explanation, pod *corev1.Pod, status *corev1.ContainerStatus, w *corev1.ContainerStateWaiting) {
-	image := status.Image
+	image, always := status.Image, false
 	for _, c := range append(append([]corev1.Container{}, pod.Spec.InitContainers...), pod.Spec.Containers...) {
 		if c.Name == status.Name {
-			image = c.Image
+			image, always = c.Image, c.ImagePullPolicy == corev1.PullAlways
 		}
 	}
 	v.because("the image %s of container %s cannot be had: %s", image, status.Name, said(w, s.lastWarning("Failed", "ErrImageNeverPull")))
@@ -134,10 +136,23 @@ func (s *situation) noImage(v *Explanation, pod *corev1.Pod, status *corev1.Cont
 	if len(s.nodes) > 1 {
 		node = " --node " + pod.Spec.NodeName
 	}
-	v.advise("is its name right? %s", image)
+	if n := s.node(pod.Spec.NodeName); always && n != nil && hasImage(n, image) {
+		v.advise("node %s has this image: with imagePullPolicy: IfNotPresent in the manifest it is used without asking the registry", n.Name)
+	} else {
+		v.advise("is its name right? %s", image)
+	}
 	v.try("image list%s", node)
 	v.try("image pull %s%s", image, node)
 	v.try("image import FILE.tar%s", node)
+}
+
+// hasImage reports whether a node has an image, by what its status says.
+func hasImage(n *corev1.Node, image string) bool {
+	named, err := reference.ParseDockerRef(image)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(n.Status.Images, func(i corev1.ContainerImage) bool { return slices.Contains(i.Names, named.String()) })
 }
 
 // died explains how a container ended.

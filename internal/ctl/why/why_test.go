@@ -210,6 +210,28 @@ func TestExplainFiltered(t *testing.T) {
 	}
 }
 
+// An image that cannot be pulled, and that the node has, needs no registry.
+func TestExplainImageThatIsThere(t *testing.T) {
+	for _, x := range []struct {
+		policy corev1.PullPolicy
+		name   string
+		there  bool
+	}{
+		{corev1.PullAlways, "docker.io/library/web:1", true},
+		{corev1.PullAlways, "docker.io/library/web:2", false},
+		{corev1.PullNever, "docker.io/library/web:1", false},
+	} {
+		s := crashLooping(1, "Error")
+		pod := s.obj.(*corev1.Pod)
+		pod.Spec.Containers[0].ImagePullPolicy = x.policy
+		pod.Status.ContainerStatuses[0].State.Waiting.Reason = "ErrImagePull"
+		s.nodes[0].Status.Images = []corev1.ContainerImage{{Names: []string{"docker.io/library/web@sha256:00", x.name}}}
+		if next := strings.Join(explain(s).Next, "\n"); strings.Contains(next, "imagePullPolicy: IfNotPresent") != x.there || strings.Contains(next, "is its name right? web:1") == x.there {
+			t.Errorf("%+v: %s", x, next)
+		}
+	}
+}
+
 // TestExplainEphemeral checks that an ephemeral container that does not start is mentioned, and that how one ended does
 // not matter.
 func TestExplainEphemeral(t *testing.T) {
