@@ -5,56 +5,18 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
 const (
-	connections = 16
-	listed      = 2200
-	creates     = 20000
-	gets        = 40000
-	cmPath      = "/api/v1/namespaces/default/configmaps"
+	listed  = 2200
+	creates = 20000
+	gets    = 40000
 )
 
 // kilobyte is a ConfigMap of about 1 kB.
 func kilobyte(name string) m {
 	return m{"apiVersion": "v1", "kind": "ConfigMap", "metadata": m{"name": name}, "data": m{"k": strings.Repeat("x", 850)}}
-}
-
-// hammer calls do n times over several connections and returns the rate and the times.
-func hammer(n int, do func(i int) error) (perSecond float64, times samples, err error) {
-	var next atomic.Int64
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	began := time.Now()
-	for range connections {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			var own samples
-			for {
-				i := int(next.Add(1))
-				if i > n {
-					break
-				}
-				t := time.Now()
-				if e := do(i); e != nil {
-					mu.Lock()
-					err = e
-					mu.Unlock()
-					return
-				}
-				own = append(own, time.Since(t))
-			}
-			mu.Lock()
-			times = append(times, own...)
-			mu.Unlock()
-		}()
-	}
-	wg.Wait()
-	return float64(n) / time.Since(began).Seconds(), times, err
 }
 
 // apiFigures measures the API over TLS, with the client on the same cores.

@@ -10,8 +10,68 @@ import (
 	"time"
 
 	"github.com/containerd/containerd"
+	"github.com/containerd/containerd/cio"
 	"github.com/containerd/containerd/images"
+	"github.com/containerd/containerd/namespaces"
+	"github.com/containerd/containerd/oci"
 )
+
+// bareStarts measures the lower limit: create and start of one container with containerd alone, without a pod.
+func bareStarts(d *daemon) (samples, error) {
+	c, err := containerd.New(filepath.Join(d.dir, "containerd", "containerd.sock"))
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close() //nolint:errcheck // it was only used
+	ctx := namespaces.WithNamespace(context.Background(), "minik8s-bench")
+	// The lease is held until the end, or else containerd collects what it considers unused.
+	ctx, release, err := c.WithLease(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release(context.WithoutCancel(ctx)) //nolint:errcheck // it ends with the daemon
+	name, err := importImage(ctx, c, filepath.Join("build", "images", "busybox.tar"))
+	if err != nil {
+		return nil, err
+	}
+	img, err := c.GetImage(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := img.Unpack(ctx, "overlayfs"); err != nil {
+		return nil, err
+	}
+	var times samples
+	for i := range oneByOne {
+		took, err := bareStart(ctx, c, d, img, fmt.Sprintf("bare-%d", i))
+		if err != nil {
+			return nil, fmt.Errorf("a bare start: %w", err)
+		}
+		times = append(times, took)
+	}
+	return times, removeImage(ctx, c, name, d)
+}
+
+// bareStart creates and starts a container once, measures the time, and removes the container.
+func bareStart(ctx context.Context, c *containerd.Client, d *daemon, img containerd.Image, id string) (time.Duration, error) {
+	began := time.Now()
+	ct, err := c.NewContainer(ctx, id, containerd.WithSnapshotter("overlayfs"), containerd.WithNewSnapshot(id, img),
+		containerd.WithNewSpec(oci.WithImageConfig(img), oci.WithProcessArgs(polite...), oci.WithCgroup(d.cgroup+"-bare/"+id)))
+	if err != nil {
+		return 0, err
+	}
+	defer ct.Delete(ctx, containerd.WithSnapshotCleanup) //nolint:errcheck // the daemon's directory goes in the end
+	task, err := ct.NewTask(ctx, cio.NullIO)
+	if err != nil {
+		return 0, err
+	}
+	if err := task.Start(ctx); err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
+	_, err = task.Delete(ctx, containerd.WithProcessKill)
+	return took, err
+}
 
 // importImage imports an archive with one image and returns the image's name.
 func importImage(ctx context.Context, c *containerd.Client, archive string) (string, error) {
@@ -41,6 +101,7 @@ func removeCgroup(dir string) (err error) {
 	return err
 }
 
+// removeImage removes an image and the cgroup of the containers that were made from it.
 func removeImage(ctx context.Context, c *containerd.Client, name string, d *daemon) error {
 	// The machine has either one cgroup or one for each controller.
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {

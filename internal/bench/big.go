@@ -19,12 +19,6 @@ const (
 	bigResume = 10_000
 )
 
-// waitingPod returns a pod that nothing happens to, because the scheduler ignores it.
-func waitingPod(name string) m {
-	return m{"apiVersion": "v1", "kind": "Pod", "metadata": m{"name": name, "labels": m{"app": "big"}},
-		"spec": m{"schedulingGates": []m{{"name": "example.com/never"}}, "containers": []m{{"name": "c", "image": "busybox", "command": []string{"sleep", "1000"}}}}}
-}
-
 // big measures a large cluster: a new watch, pages of a list, and a watch that resumes after a restart.
 func big(r *report) error {
 	return withDaemon(false, func(d *daemon) error { return largeCluster(r, d) })

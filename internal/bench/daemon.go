@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,27 +14,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// samples are the times of an operation that was done many times.
-type samples []time.Duration
-
-// p returns a percentile.
-func (s samples) p(percent int) time.Duration {
-	if len(s) == 0 {
-		return 0
-	}
-	sorted := slices.Clone(s)
-	slices.Sort(sorted)
-	return sorted[min(len(sorted)-1, len(sorted)*percent/100)]
-}
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+// binary is the daemon that `make build` built.
+const binary = "bin/minik8sd"
 
 // daemon is a minik8sd under test.
 type daemon struct {
@@ -161,6 +149,7 @@ func (d *daemon) do(method, path string, body, out any) error {
 	return request(d.http, "http://minik8s", method, path, body, out)
 }
 
+// request sends an object, if there is one, and decodes the answer into out, which may be nil.
 func request(c *http.Client, base, method, path string, body, out any) error {
 	var in io.Reader
 	if body != nil {
@@ -214,4 +203,25 @@ func (d *daemon) secure(conns int) (*http.Client, string, error) {
 	}
 	tr.TLSClientConfig = &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: pool}
 	return &http.Client{Transport: tr}, cfg.Host, nil
+}
+
+// rootPool has the certificates that answers are checked with.
+func rootPool(pem []byte) (*x509.CertPool, error) {
+	p := x509.NewCertPool()
+	if !p.AppendCertsFromPEM(pem) {
+		return nil, errors.New("the kubeconfig has no CA")
+	}
+	return p, nil
+}
+
+// imagePresent reports whether the node has the images.
+func imagePresent(d *daemon) bool {
+	var nodes struct {
+		Items []struct{ Metadata struct{ Name string } }
+	}
+	if d.do("GET", "/api/v1/nodes", nil, &nodes) != nil || len(nodes.Items) == 0 {
+		return false
+	}
+	var images struct{ Items []struct{ Tags []string } }
+	return d.do("GET", "/minik8s/v1/nodes/"+nodes.Items[0].Metadata.Name+"/images", nil, &images) == nil && len(images.Items) >= 2
 }

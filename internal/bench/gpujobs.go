@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,43 +27,16 @@ const (
 	gpuListening = 60 * time.Second
 )
 
-// bed is what a test fixture wants of a test, for a program that is none.
-type bed struct {
-	testing.TB // for its private method alone
-	cleanups   []func()
-}
-
-// stopped is how bed leaves a fixture that failed.
-type stopped struct{ why string }
-
-func (b *bed) Helper()                           {}
-func (b *bed) Failed() bool                      { return false }
-func (b *bed) Cleanup(f func())                  { b.cleanups = append(b.cleanups, f) }
-func (b *bed) Logf(string, ...any)               {}
-func (b *bed) Skip(args ...any)                  { panic(stopped{fmt.Sprint(args...)}) }
-func (b *bed) Fatal(args ...any)                 { panic(stopped{fmt.Sprint(args...)}) }
-func (b *bed) Skipf(format string, args ...any)  { b.Skip(fmt.Sprintf(format, args...)) }
-func (b *bed) Fatalf(format string, args ...any) { b.Skip(fmt.Sprintf(format, args...)) }
-func (b *bed) Errorf(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...)
-}
-
-func (b *bed) end() {
-	for _, f := range slices.Backward(b.cleanups) {
-		f()
-	}
-}
-
 // gpuFigures measures GPU jobs on a real Slurm with its login node on this machine.
 func gpuFigures(r *report) (err error) {
-	var b bed
-	defer b.end()
+	var t standIn
+	defer t.end()
 	defer func() {
 		if s, ok := recover().(stopped); ok {
 			fmt.Fprintln(os.Stderr, "bench: gpu is left out: "+s.why)
 		}
 	}()
-	s := slurmtest.Start(&b, slurmtest.Options{ThisNetwork: true})
+	s := slurmtest.Start(&t, slurmtest.Options{ThisNetwork: true})
 	return withDaemon(false, func(d *daemon) error {
 		objects := []any{
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "login"}, Data: map[string][]byte{corev1.SSHAuthPrivateKey: s.Key}},

@@ -13,38 +13,6 @@ import (
 	"minik8s/internal/network/hosttest"
 )
 
-// figure is one line of the report.
-type figure struct {
-	Name  string  `json:"name"`
-	Value float64 `json:"value"`
-	Unit  string  `json:"unit"`
-	Reach string  `json:"reach"` // the goal
-	Bound string  `json:"bound"` // what limits it, measured in the same run if possible
-}
-
-// report collects figures.
-type report struct {
-	Date    string   `json:"date"`
-	Cores   int      `json:"cores"`
-	Load    string   `json:"load"` // of the machine, before the run
-	Figures []figure `json:"figures"`
-}
-
-func (r *report) add(name string, value float64, unit, reach, bound string) {
-	r.Figures = append(r.Figures, figure{name, value, unit, reach, bound})
-	fmt.Printf("%-52s %10s   reach %-16s %s\n", name, format(value, unit), reach, bound)
-}
-
-func format(v float64, unit string) string {
-	switch {
-	case unit == "/s" || v >= 1000:
-		return fmt.Sprintf("%.0f %s", v, unit)
-	case v >= 10:
-		return fmt.Sprintf("%.1f %s", v, unit)
-	}
-	return fmt.Sprintf("%.2f %s", v, unit)
-}
-
 // part is a group of figures that can be selected by name.
 type part struct {
 	name string
@@ -124,38 +92,4 @@ func load() string {
 		return "unknown"
 	}
 	return strings.Join(strings.Fields(string(b))[:3], " ")
-}
-
-const binary = "bin/minik8sd"
-
-func size(r *report) error {
-	st, err := os.Stat(binary)
-	if err != nil {
-		return fmt.Errorf("%w: run make build first", err)
-	}
-	r.add("size of the one file", float64(st.Size())/1e6, "MB", "<= 80 MB", "everything linked: etcd, containerd, runc, the keeper")
-	return nil
-}
-
-// calibrate measures how long this machine takes to write and sync 1 kB. A write cannot be faster.
-func calibrate(dir string) (time.Duration, error) {
-	f, err := os.CreateTemp(dir, "sync")
-	if err != nil {
-		return 0, err
-	}
-	defer os.Remove(f.Name()) //nolint:errcheck // in a directory that goes
-	defer f.Close()           //nolint:errcheck // as above
-	var times samples
-	buf := make([]byte, 1024)
-	for range 50 {
-		began := time.Now()
-		if _, err := f.Write(buf); err != nil {
-			return 0, err
-		}
-		if err := f.Sync(); err != nil {
-			return 0, err
-		}
-		times = append(times, time.Since(began))
-	}
-	return times.p(50), nil
 }

@@ -3,22 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"time"
-
-	"github.com/containerd/containerd"
-	"github.com/containerd/containerd/cio"
-	"github.com/containerd/containerd/namespaces"
-	"github.com/containerd/containerd/oci"
 )
 
 const (
 	oneByOne = 30
 	atOnce   = 100
 )
-
-// polite is a command that ends at once on SIGTERM.
-var polite = []string{"sh", "-c", "trap exit TERM; while :; do sleep 3600 & wait $!; done"}
 
 // pods measures real pods with one container.
 func pods(r *report) error {
@@ -40,74 +31,6 @@ func realPods(r *report, d *daemon) error {
 		return err
 	}
 	return together(r, d, ch, bare)
-}
-
-func imagePresent(d *daemon) bool {
-	var nodes struct {
-		Items []struct{ Metadata struct{ Name string } }
-	}
-	if d.do("GET", "/api/v1/nodes", nil, &nodes) != nil || len(nodes.Items) == 0 {
-		return false
-	}
-	var images struct{ Items []struct{ Tags []string } }
-	return d.do("GET", "/minik8s/v1/nodes/"+nodes.Items[0].Metadata.Name+"/images", nil, &images) == nil && len(images.Items) >= 2
-}
-
-// bareStarts measures the lower limit: create and start of one container with containerd alone, without a pod.
-func bareStarts(d *daemon) (samples, error) {
-	c, err := containerd.New(filepath.Join(d.dir, "containerd", "containerd.sock"))
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close() //nolint:errcheck // it was only used
-	ctx := namespaces.WithNamespace(context.Background(), "minik8s-bench")
-	// The lease is held until the end, or else containerd collects what it considers unused.
-	ctx, release, err := c.WithLease(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer release(context.WithoutCancel(ctx)) //nolint:errcheck // it ends with the daemon
-	name, err := importImage(ctx, c, filepath.Join("build", "images", "busybox.tar"))
-	if err != nil {
-		return nil, err
-	}
-	img, err := c.GetImage(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	if err := img.Unpack(ctx, "overlayfs"); err != nil {
-		return nil, err
-	}
-	var times samples
-	for i := range oneByOne {
-		took, err := bareStart(ctx, c, d, img, fmt.Sprintf("bare-%d", i))
-		if err != nil {
-			return nil, fmt.Errorf("a bare start: %w", err)
-		}
-		times = append(times, took)
-	}
-	return times, removeImage(ctx, c, name, d)
-}
-
-// bareStart creates and starts a container once, measures the time, and removes the container.
-func bareStart(ctx context.Context, c *containerd.Client, d *daemon, img containerd.Image, id string) (time.Duration, error) {
-	began := time.Now()
-	ct, err := c.NewContainer(ctx, id, containerd.WithSnapshotter("overlayfs"), containerd.WithNewSnapshot(id, img),
-		containerd.WithNewSpec(oci.WithImageConfig(img), oci.WithProcessArgs(polite...), oci.WithCgroup(d.cgroup+"-bare/"+id)))
-	if err != nil {
-		return 0, err
-	}
-	defer ct.Delete(ctx, containerd.WithSnapshotCleanup) //nolint:errcheck // the daemon's directory goes in the end
-	task, err := ct.NewTask(ctx, cio.NullIO)
-	if err != nil {
-		return 0, err
-	}
-	if err := task.Start(ctx); err != nil {
-		return 0, err
-	}
-	took := time.Since(began)
-	_, err = task.Delete(ctx, containerd.WithProcessKill)
-	return took, err
 }
 
 // sequential measures pods that are started one after the other.

@@ -1,27 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 )
-
-type m = map[string]any
-
-func pod(name, image string, command ...string) m {
-	c := m{"name": "c", "image": image, "imagePullPolicy": "IfNotPresent"}
-	if len(command) > 0 {
-		c["command"] = command
-	}
-	return m{"apiVersion": "v1", "kind": "Pod", "metadata": m{"name": name},
-		"spec": m{"containers": []m{c}, "terminationGracePeriodSeconds": 5}}
-}
-
-const podsPath = "/api/v1/namespaces/default/pods"
 
 // start measures the time from exec on an empty directory until the node is Ready, and until a pod has a node.
 func start(r *report) error {
@@ -109,84 +92,12 @@ func idle(r *report) error {
 	return err
 }
 
-// processes returns a daemon's processes: itself, and those that run from its directory.
-func processes(dir string, pid int) []string {
-	dirs, err := filepath.Glob("/proc/[0-9]*")
+// size is that of the built file.
+func size(r *report) error {
+	st, err := os.Stat(binary)
 	if err != nil {
-		return nil
+		return fmt.Errorf("%w: run make build first", err)
 	}
-	var out []string
-	for _, p := range dirs {
-		exe, err := os.Readlink(p + "/exe")
-		if err != nil {
-			continue
-		}
-		if strings.HasPrefix(exe, dir) || filepath.Base(p) == strconv.Itoa(pid) {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// memory returns the proportional and the anonymous size in KiB.
-func memory(d *daemon) (pss, anon float64, n int) { return memoryOf(d.dir, d.cmd.Process.Pid) }
-
-func memoryOf(dir string, pid int) (pss, anon float64, n int) {
-	for _, p := range processes(dir, pid) {
-		f, err := os.Open(p + "/smaps_rollup")
-		if err != nil {
-			continue
-		}
-		n++
-		for sc := bufio.NewScanner(f); sc.Scan(); {
-			fields := strings.Fields(sc.Text())
-			if len(fields) < 2 {
-				continue
-			}
-			v, err := strconv.ParseFloat(fields[1], 64)
-			if err != nil {
-				continue
-			}
-			switch fields[0] {
-			case "Pss:":
-				pss += v
-			case "Anonymous:":
-				anon += v
-			}
-		}
-		f.Close() //nolint:errcheck // it was only read
-	}
-	return pss, anon, n
-}
-
-// cpu returns the seconds of processor time used so far.
-func cpu(d *daemon) float64 { return cpuUsed(d.dir, d.cmd.Process.Pid) }
-
-// cpuUsed is that of the daemon of a directory and its processes.
-func cpuUsed(dir string, pid int) float64 {
-	var used float64
-	for _, p := range processes(dir, pid) {
-		b, err := os.ReadFile(p + "/stat")
-		if err != nil {
-			continue
-		}
-		used += cpuIn(b)
-	}
-	return used
-}
-
-// cpuIn is the CPU time in a /proc/PID/stat, in seconds.
-func cpuIn(stat []byte) float64 {
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	f := strings.Fields(rest)
-	if len(f) < 13 {
-		return 0
-	}
-	ticks := 0.0
-	for _, s := range f[11:13] { // utime and stime
-		if v, err := strconv.ParseFloat(s, 64); err == nil {
-			ticks += v
-		}
-	}
-	return ticks / 100
+	r.add("size of the one file", float64(st.Size())/1e6, "MB", "<= 80 MB", "everything linked: etcd, containerd, runc, the keeper")
+	return nil
 }

@@ -45,9 +45,6 @@ func startToReady(args ...string) (float64, error) {
 	return ms(times.p(50)), nil
 }
 
-// settled is the time after the start when everything that is done only once is done.
-const settled = 12 * time.Second
-
 func idleMemory(args ...string) (mib float64, err error) {
 	err = withDaemon(true, func(d *daemon) error {
 		time.Sleep(settled)

@@ -3,20 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
 )
-
-func rootPool(pem []byte) (*x509.CertPool, error) {
-	p := x509.NewCertPool()
-	if !p.AppendCertsFromPEM(pem) {
-		return nil, errors.New("the kubeconfig has no CA")
-	}
-	return p, nil
-}
 
 // seen is an event of a watch, with the time when it arrived.
 type seen struct {

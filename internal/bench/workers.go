@@ -67,15 +67,6 @@ func workers(r *report) (err error) {
 	return nil
 }
 
-// newLab is an empty lab for the built daemon, whose file it returns, too.
-func newLab() (file string, lab *hosts.Lab, err error) {
-	if file, err = filepath.Abs(binary); err != nil {
-		return "", nil, err
-	}
-	lab, err = hosts.New(file, "build/images")
-	return file, lab, err
-}
-
 // joinTimes measures from the start of the daemon until its Node is Ready: of a machine that was set up anew, and of one
 // that had joined.
 func joinTimes(m, w *hosts.Host, flags []string) (joins, again samples, err error) {
@@ -119,23 +110,4 @@ func joinTimes(m, w *hosts.Host, flags []string) (joins, again samples, err erro
 		again = append(again, took)
 	}
 	return joins, again, nil
-}
-
-func nodeReady(n *corev1.Node) bool {
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
-// poll waits for a condition, up to a minute.
-func poll(ok func() bool) error {
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			return errors.New("it did not come to that in a minute")
-		}
-	}
-	return nil
 }

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// processes returns a daemon's processes: itself, and those that run from its directory.
+func processes(dir string, pid int) []string {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, p := range dirs {
+		exe, err := os.Readlink(p + "/exe")
+		if err != nil {
+			continue
+		}
+		if strings.HasPrefix(exe, dir) || filepath.Base(p) == strconv.Itoa(pid) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// memory returns the proportional and the anonymous size in KiB.
+func memory(d *daemon) (pss, anon float64, n int) { return memoryOf(d.dir, d.cmd.Process.Pid) }
+
+func memoryOf(dir string, pid int) (pss, anon float64, n int) {
+	for _, p := range processes(dir, pid) {
+		f, err := os.Open(p + "/smaps_rollup")
+		if err != nil {
+			continue
+		}
+		n++
+		for sc := bufio.NewScanner(f); sc.Scan(); {
+			fields := strings.Fields(sc.Text())
+			if len(fields) < 2 {
+				continue
+			}
+			v, err := strconv.ParseFloat(fields[1], 64)
+			if err != nil {
+				continue
+			}
+			switch fields[0] {
+			case "Pss:":
+				pss += v
+			case "Anonymous:":
+				anon += v
+			}
+		}
+		f.Close() //nolint:errcheck // it was only read
+	}
+	return pss, anon, n
+}
+
+// cpu returns the seconds of processor time used so far.
+func cpu(d *daemon) float64 { return cpuUsed(d.dir, d.cmd.Process.Pid) }
+
+// cpuUsed is that of the daemon of a directory and its processes.
+func cpuUsed(dir string, pid int) float64 {
+	var used float64
+	for _, p := range processes(dir, pid) {
+		b, err := os.ReadFile(p + "/stat")
+		if err != nil {
+			continue
+		}
+		used += cpuIn(b)
+	}
+	return used
+}
+
+// cpuIn is the CPU time in a /proc/PID/stat, in seconds.
+func cpuIn(stat []byte) float64 {
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	f := strings.Fields(rest)
+	if len(f) < 13 {
+		return 0
+	}
+	ticks := 0.0
+	for _, s := range f[11:13] { // utime and stime
+		if v, err := strconv.ParseFloat(s, 64); err == nil {
+			ticks += v
+		}
+	}
+	return ticks / 100
+}
+
+// settled is the time after the start when everything that is done only once is done.
+const settled = 12 * time.Second
