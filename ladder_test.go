@@ -17,6 +17,7 @@ var floors = map[string]int{
 	"":                            6,
 	"roles":                       5,
 	"internal/bench":              5, // drives the built daemon from outside
+	"internal/bench/bed":          1, // what bench's rooms share; knows the daemon as a client does
 	"internal/hosts":              5, // as bench, on several hosts
 	"internal/apiserver":          4,
 	"internal/scheduler":          4,
@@ -121,6 +122,7 @@ var callers = map[string][]string{
 	"internal/network/hostports":  {"internal/network"},
 	"internal/network/ipam":       {"internal/network"},
 	"internal/network/host":       {"internal/network"},
+	"internal/bench/bed":          {"internal/bench"},
 }
 
 // doors are vendors with one door each. A door is a package with all below it; "=" before it is that package alone.

@@ -14,11 +14,13 @@ import (
 	"github.com/containerd/containerd/images"
 	"github.com/containerd/containerd/namespaces"
 	"github.com/containerd/containerd/oci"
+
+	"minik8s/internal/bench/bed"
 )
 
 // bareStarts measures the lower limit: create and start of one container with containerd alone, without a pod.
-func bareStarts(d *daemon) (samples, error) {
-	c, err := containerd.New(filepath.Join(d.dir, "containerd", "containerd.sock"))
+func bareStarts(d *bed.Daemon) (bed.Samples, error) {
+	c, err := containerd.New(filepath.Join(d.Dir, "containerd", "containerd.sock"))
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +43,7 @@ func bareStarts(d *daemon) (samples, error) {
 	if err := img.Unpack(ctx, "overlayfs"); err != nil {
 		return nil, err
 	}
-	var times samples
+	var times bed.Samples
 	for i := range oneByOne {
 		took, err := bareStart(ctx, c, d, img, fmt.Sprintf("bare-%d", i))
 		if err != nil {
@@ -53,10 +55,10 @@ func bareStarts(d *daemon) (samples, error) {
 }
 
 // bareStart creates and starts a container once, measures the time, and removes the container.
-func bareStart(ctx context.Context, c *containerd.Client, d *daemon, img containerd.Image, id string) (time.Duration, error) {
+func bareStart(ctx context.Context, c *containerd.Client, d *bed.Daemon, img containerd.Image, id string) (time.Duration, error) {
 	began := time.Now()
 	ct, err := c.NewContainer(ctx, id, containerd.WithSnapshotter("overlayfs"), containerd.WithNewSnapshot(id, img),
-		containerd.WithNewSpec(oci.WithImageConfig(img), oci.WithProcessArgs(polite...), oci.WithCgroup(d.cgroup+"-bare/"+id)))
+		containerd.WithNewSpec(oci.WithImageConfig(img), oci.WithProcessArgs(bed.Polite...), oci.WithCgroup(d.Cgroup+"-bare/"+id)))
 	if err != nil {
 		return 0, err
 	}
@@ -102,10 +104,10 @@ func removeCgroup(dir string) (err error) {
 }
 
 // removeImage removes an image and the cgroup of the containers that were made from it.
-func removeImage(ctx context.Context, c *containerd.Client, name string, d *daemon) error {
+func removeImage(ctx context.Context, c *containerd.Client, name string, d *bed.Daemon) error {
 	// The machine has either one cgroup or one for each controller.
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
-		dirs, err := filepath.Glob(root + d.cgroup + "-bare")
+		dirs, err := filepath.Glob(root + d.Cgroup + "-bare")
 		for _, dir := range dirs {
 			below, gerr := filepath.Glob(dir + "/bare-*") // of a start that failed
 			err = errors.Join(err, gerr)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"minik8s/internal/bench/bed"
 )
 
 // The numbers of objects in the measurements of a large cluster.
@@ -20,17 +22,17 @@ const (
 )
 
 // big measures a large cluster: a new watch, pages of a list, and a watch that resumes after a restart.
-func big(r *report) error {
-	return withDaemon(false, func(d *daemon) error { return largeCluster(r, d) })
+func big(r *bed.Report) error {
+	return bed.WithDaemon(false, func(d *bed.Daemon) error { return largeCluster(r, d) })
 }
 
-func largeCluster(r *report, d *daemon) error {
-	c, base, err := d.secure(connections)
+func largeCluster(r *bed.Report, d *bed.Daemon) error {
+	c, base, err := d.Secure(bed.Connections)
 	if err != nil {
 		return err
 	}
-	if _, _, err := hammer(bigPods, func(i int) error {
-		return request(c, base, "POST", podsPath, waitingPod(fmt.Sprintf("p%06d", i)), nil)
+	if _, _, err := bed.Hammer(bigPods, func(i int) error {
+		return bed.Request(c, base, "POST", bed.PodsPath, bed.WaitingPod(fmt.Sprintf("p%06d", i)), nil)
 	}); err != nil {
 		return err
 	}
@@ -44,18 +46,18 @@ func largeCluster(r *report, d *daemon) error {
 }
 
 // bigWatch opens a watch on all pods and measures the daemon's memory while the watch sends the existing pods.
-func bigWatch(r *report, d *daemon, c *http.Client, base string) error {
+func bigWatch(r *bed.Report, d *bed.Daemon, c *http.Client, base string) error {
 	var added []float64
 	var took time.Duration
 	for range 3 {
-		if err := request(c, base, "GET", "/debug/pprof/heap?gc=1", nil, nil); err != nil { // not counting garbage
+		if err := bed.Request(c, base, "GET", "/debug/pprof/heap?gc=1", nil, nil); err != nil { // not counting garbage
 			return err
 		}
 		time.Sleep(15 * time.Second) // so that freed memory is returned and not counted
-		_, before, _ := memory(d)
+		_, before, _ := bed.Memory(d)
 		ctx, cancel := context.WithCancel(context.Background())
 		began := time.Now()
-		ch, err := watch(ctx, c, base+podsPath+"?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
+		ch, err := bed.Watch(ctx, c, base+bed.PodsPath+"?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
 		if err != nil {
 			cancel()
 			return err
@@ -65,7 +67,7 @@ func bigWatch(r *report, d *daemon, c *http.Client, base string) error {
 		go func() {
 			most := before
 			for {
-				_, now, _ := memory(d)
+				_, now, _ := bed.Memory(d)
 				most = max(most, now)
 				select {
 				case <-done:
@@ -75,7 +77,7 @@ func bigWatch(r *report, d *daemon, c *http.Client, base string) error {
 				}
 			}
 		}()
-		_, err = wait(ch, time.Minute, func(e seen) bool { return e.Type == "BOOKMARK" })
+		_, err = bed.Wait(ch, time.Minute, func(e bed.Event) bool { return e.Type == "BOOKMARK" })
 		took = time.Since(began)
 		close(done)
 		added = append(added, <-peak-before)
@@ -86,14 +88,14 @@ func bigWatch(r *report, d *daemon, c *http.Client, base string) error {
 			return err
 		}
 	}
-	r.add(fmt.Sprintf("new watch of %d pods: memory it adds", bigPods), middle(added)/1024, "MiB", "<= 8 MiB",
-		fmt.Sprintf("the most of the daemon's anonymous memory while it sends, median of 3; %.0f ms", ms(took)))
+	r.Add(fmt.Sprintf("new watch of %d pods: memory it adds", bigPods), middle(added)/1024, "MiB", "<= 8 MiB",
+		fmt.Sprintf("the most of the daemon's anonymous memory while it sends, median of 3; %.0f ms", bed.Ms(took)))
 	return nil
 }
 
 // bigPages reads pods page by page, as kubectl get does.
-func bigPages(r *report, c *http.Client, base string) error {
-	var times samples
+func bigPages(r *bed.Report, c *http.Client, base string) error {
+	var times bed.Samples
 	for range 2 {
 		next := ""
 		for {
@@ -104,7 +106,7 @@ func bigPages(r *report, c *http.Client, base string) error {
 				Items []json.RawMessage `json:"items"`
 			}
 			t := time.Now()
-			if err := request(c, base, "GET", fmt.Sprintf("%s?limit=%d&continue=%s", podsPath, bigPage, url.QueryEscape(next)), nil, &page); err != nil {
+			if err := bed.Request(c, base, "GET", fmt.Sprintf("%s?limit=%d&continue=%s", bed.PodsPath, bigPage, url.QueryEscape(next)), nil, &page); err != nil {
 				return err
 			}
 			times = append(times, time.Since(t))
@@ -116,56 +118,56 @@ func bigPages(r *report, c *http.Client, base string) error {
 			}
 		}
 		// The second time, something has changed since the first page.
-		if err := request(c, base, "POST", podsPath, waitingPod("after"), nil); err != nil {
+		if err := bed.Request(c, base, "POST", bed.PodsPath, bed.WaitingPod("after"), nil); err != nil {
 			break //nolint:nilerr // it is there already
 		}
 	}
-	r.add(fmt.Sprintf("page of %d out of %d objects, p50", bigPage, bigPods), ms(times.p(50)), "ms", "<= 15 ms", fmt.Sprintf("p99 %.1f ms", ms(times.p(99))))
+	r.Add(fmt.Sprintf("page of %d out of %d objects, p50", bigPage, bigPods), bed.Ms(times.P(50)), "ms", "<= 15 ms", fmt.Sprintf("p99 %.1f ms", bed.Ms(times.P(99))))
 	return nil
 }
 
 // resume restarts the daemon and resumes a watch from before the restart.
-func resume(r *report, d *daemon) error {
-	if _, _, err := hammer(bigResume, func(i int) error {
-		return d.do("POST", cmPath, kilobyte(fmt.Sprintf("r%05d", i)), nil)
+func resume(r *bed.Report, d *bed.Daemon) error {
+	if _, _, err := bed.Hammer(bigResume, func(i int) error {
+		return d.Do("POST", bed.ConfigMapsPath, kilobyte(fmt.Sprintf("r%05d", i)), nil)
 	}); err != nil {
 		return err
 	}
-	var last seen
-	if err := d.do("POST", cmPath, kilobyte("before"), &last.Object); err != nil {
+	var last bed.Event
+	if err := d.Do("POST", bed.ConfigMapsPath, kilobyte("before"), &last.Object); err != nil {
 		return err
 	}
-	if err := d.do("POST", cmPath, kilobyte("missed"), nil); err != nil {
+	if err := d.Do("POST", bed.ConfigMapsPath, kilobyte("missed"), nil); err != nil {
 		return err
 	}
-	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := d.Cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
-	if err := d.cmd.Wait(); err != nil {
+	if err := d.Cmd.Wait(); err != nil {
 		return err
 	}
-	if err := d.launch(); err != nil {
+	if err := d.Launch(); err != nil {
 		return err
 	}
-	if err := d.ready(); err != nil {
+	if err := d.Ready(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	began := time.Now()
-	ch, err := watch(ctx, d.http, "http://minik8s"+cmPath+"?watch=1&resourceVersion="+last.Object.Metadata.ResourceVersion)
+	ch, err := bed.Watch(ctx, d.HTTP, "http://minik8s"+bed.ConfigMapsPath+"?watch=1&resourceVersion="+last.Object.Metadata.ResourceVersion)
 	if err != nil {
 		return err
 	}
 	listed := 0
-	if _, err := wait(ch, time.Minute, func(e seen) bool {
+	if _, err := bed.Wait(ch, time.Minute, func(e bed.Event) bool {
 		listed++
 		return e.Object.Metadata.Name == "missed"
 	}); err != nil {
 		return err
 	}
-	r.add(fmt.Sprintf("watch after a restart, %d objects: sent again", bigResume), float64(listed-1), "objects", "none",
-		fmt.Sprintf("the one that was missed came after %.0f ms", ms(time.Since(began))))
+	r.Add(fmt.Sprintf("watch after a restart, %d objects: sent again", bigResume), float64(listed-1), "objects", "none",
+		fmt.Sprintf("the one that was missed came after %.0f ms", bed.Ms(time.Since(began))))
 	return nil
 }
 

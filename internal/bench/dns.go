@@ -15,6 +15,8 @@ import (
 
 	"github.com/miekg/dns"
 	"golang.org/x/sys/unix"
+
+	"minik8s/internal/bench/bed"
 )
 
 const (
@@ -29,7 +31,7 @@ const (
 
 // dnsFigures measures the node's DNS and a stock CoreDNS on the same core, by turns, with the same questions about the same
 // cluster: CoreDNS reads it from our API, by its plugin kubernetes.
-func dnsFigures(r *report) error {
+func dnsFigures(r *bed.Report) error {
 	if _, err := exec.LookPath("dnsperf"); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: dns is left out: there is no dnsperf, see deploy/benchtools.sh")
 		return nil
@@ -38,10 +40,10 @@ func dnsFigures(r *report) error {
 		fmt.Fprintln(os.Stderr, "bench: dns is left out: there is no CoreDNS, see deploy/benchtools.sh")
 		return nil
 	}
-	return withDaemon(false, func(d *daemon) error { return dnsAgainst(r, d) })
+	return bed.WithDaemon(false, func(d *bed.Daemon) error { return dnsAgainst(r, d) })
 }
 
-func dnsAgainst(r *report, d *daemon) (err error) {
+func dnsAgainst(r *bed.Report, d *bed.Daemon) (err error) {
 	dir, err := os.MkdirTemp("", "minik8s-bench-")
 	if err != nil {
 		return err
@@ -61,12 +63,12 @@ func dnsAgainst(r *report, d *daemon) (err error) {
 	}()
 	ours, theirs := net.JoinHostPort(ourDNS, "53"), net.JoinHostPort("127.0.0.1", strconv.Itoa(coreDNSPort))
 	for _, at := range []string{ours, theirs} {
-		if err := d.until(30*time.Second, func() bool { _, err := ask(at, 0); return err == nil }); err != nil {
+		if err := d.Until(30*time.Second, func() bool { _, err := ask(at, 0); return err == nil }); err != nil {
 			return fmt.Errorf("the DNS at %s does not answer: %w", at, err)
 		}
 	}
 	// The server has one core, who asks the other.
-	if err := errors.Join(pin(d.cmd.Process.Pid, 0), pin(peer.Process.Pid, 0)); err != nil {
+	if err := errors.Join(pin(d.Cmd.Process.Pid, 0), pin(peer.Process.Pid, 0)); err != nil {
 		return err
 	}
 	rate := map[string]float64{}
@@ -79,23 +81,23 @@ func dnsAgainst(r *report, d *daemon) (err error) {
 			rate[at] += n / dnsRounds
 		}
 	}
-	r.add("DNS: answers of a stock CoreDNS on the same core", rate[ours]/rate[theirs], "x", ">= 1.2", fmt.Sprintf("%.0f/s and %.0f/s, %d Services", rate[ours], rate[theirs], dnsServices))
+	r.Add("DNS: answers of a stock CoreDNS on the same core", rate[ours]/rate[theirs], "x", ">= 1.2", fmt.Sprintf("%.0f/s and %.0f/s, %d Services", rate[ours], rate[theirs], dnsServices))
 	times := map[string]time.Duration{}
 	for _, at := range []string{ours, theirs} {
 		if times[at], err = underHalf(questions, at, rate[at]/2); err != nil {
 			return err
 		}
 	}
-	r.add("  p99 at half of that", ms(times[ours]), "ms", "<= 1 ms", fmt.Sprintf("CoreDNS %.2f ms at half of its own", ms(times[theirs])))
+	r.Add("  p99 at half of that", bed.Ms(times[ours]), "ms", "<= 1 ms", fmt.Sprintf("CoreDNS %.2f ms at half of its own", bed.Ms(times[theirs])))
 	return nil
 }
 
 // dnsQuestions makes Services, and a file with questions for them.
-func dnsQuestions(d *daemon, dir string) (path string, err error) {
+func dnsQuestions(d *bed.Daemon, dir string) (path string, err error) {
 	var list strings.Builder
 	for i := range dnsServices {
 		svc := m{"apiVersion": "v1", "kind": "Service", "metadata": m{"name": fmt.Sprint("s", i)}, "spec": m{"ports": []m{{"port": 80}}}}
-		if err := d.do("POST", servicesPath, svc, nil); err != nil {
+		if err := d.Do("POST", servicesPath, svc, nil); err != nil {
 			return "", err
 		}
 		fmt.Fprintf(&list, "s%d.default.svc.cluster.local A\n", i)
@@ -105,7 +107,7 @@ func dnsQuestions(d *daemon, dir string) (path string, err error) {
 }
 
 // startCoreDNS starts a CoreDNS with the configuration that Kubernetes' installers give it, but for the address.
-func startCoreDNS(d *daemon, dir string) (*exec.Cmd, error) {
+func startCoreDNS(d *bed.Daemon, dir string) (*exec.Cmd, error) {
 	path := filepath.Join(dir, "Corefile")
 	text := fmt.Sprintf(`.:%d {
   bind 127.0.0.1
@@ -119,12 +121,12 @@ func startCoreDNS(d *daemon, dir string) (*exec.Cmd, error) {
   cache 30
   loadbalance
 }
-`, coreDNSPort, filepath.Join(d.dir, "admin.kubeconfig"))
+`, coreDNSPort, filepath.Join(d.Dir, "admin.kubeconfig"))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(coreDNSPath, "-conf", path)
-	cmd.Stderr = &d.log
+	cmd.Stderr = &d.Log
 	return cmd, cmd.Start()
 }
 
@@ -184,7 +186,7 @@ func underHalf(questions, at string, rate float64) (time.Duration, error) {
 	defer cmd.Wait() //nolint:errcheck // it is killed
 	defer stop()
 	time.Sleep(time.Second) // until it asks at its rate
-	var times samples
+	var times bed.Samples
 	for i := range dnsProbes {
 		took, err := ask(at, i%dnsServices)
 		if err != nil {
@@ -193,7 +195,7 @@ func underHalf(questions, at string, rate float64) (time.Duration, error) {
 		times = append(times, took)
 		time.Sleep(2 * time.Millisecond)
 	}
-	return times.p(99), nil
+	return times.P(99), nil
 }
 
 // ask asks for a Service's address.

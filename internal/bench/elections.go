@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"minik8s/internal/bench/bed"
 	"minik8s/internal/client"
 	"minik8s/internal/hosts"
 )
@@ -24,7 +25,7 @@ const electionWriters = 32
 
 // elections counts how often another master leads although none was lost, while three masters have as many writes and reads
 // as they take, and says what they cost at rest.
-func elections(r *report) (err error) {
+func elections(r *bed.Report) (err error) {
 	_, lab, err := newLab()
 	if err != nil {
 		return err
@@ -37,13 +38,13 @@ func elections(r *report) (err error) {
 	time.Sleep(5 * time.Second) // after the start
 	before, began := cpuOf(all), time.Now()
 	time.Sleep(10 * time.Second)
-	r.add("three masters: CPU at rest, each", 100*(cpuOf(all)-before)/time.Since(began).Seconds()/3, "%", "", "of a core; ticks of Raft every 50 ms")
+	r.Add("three masters: CPU at rest, each", 100*(cpuOf(all)-before)/time.Since(began).Seconds()/3, "%", "", "of a core; ticks of Raft every 50 ms")
 	changes, writes, failed, err := underLoad(all)
 	if err != nil {
 		return err
 	}
-	r.add(fmt.Sprintf("changes of the leader in %s of full load", *loadedFor), float64(changes), "", "0", "asked for is an hour: -for=1h")
-	r.add("  writes meanwhile", float64(writes)/loadedFor.Seconds(), "/s", "", fmt.Sprintf("%d clients, %d writes failed", electionWriters, failed))
+	r.Add(fmt.Sprintf("changes of the leader in %s of full load", *loadedFor), float64(changes), "", "0", "asked for is an hour: -for=1h")
+	r.Add("  writes meanwhile", float64(writes)/loadedFor.Seconds(), "/s", "", fmt.Sprintf("%d clients, %d writes failed", electionWriters, failed))
 	return nil
 }
 
@@ -78,7 +79,7 @@ func threeMasters(lab *hosts.Lab) (all []*hosts.Host, err error) {
 // cpuOf is the processor time in seconds that the daemons and their processes have used.
 func cpuOf(all []*hosts.Host) (sum float64) {
 	for _, h := range all {
-		sum += cpuUsed(h.Dir(), h.Pid())
+		sum += bed.CPUOf(h.Dir(), h.Pid())
 	}
 	return sum
 }

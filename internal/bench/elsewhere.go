@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"minik8s/internal/api"
+	"minik8s/internal/bench/bed"
 	"minik8s/internal/client"
 	"minik8s/internal/client/remote"
 	"minik8s/internal/hosts"
@@ -25,7 +26,7 @@ const (
 
 // elsewhere measures how long the replicas of a lost worker take to run on another one, from the moment that their eviction
 // is allowed: when the taint is there that they do not tolerate.
-func elsewhere(r *report) (err error) {
+func elsewhere(r *bed.Report) (err error) {
 	_, lab, err := newLab()
 	if err != nil {
 		return err
@@ -60,7 +61,7 @@ func elsewhere(r *report) (err error) {
 		}
 		workers = append(workers, w)
 	}
-	var took samples
+	var took bed.Samples
 	for i := range losses {
 		one, err := loseOne(c, workers[i%2], workers[(i+1)%2])
 		if err != nil {
@@ -68,8 +69,8 @@ func elsewhere(r *report) (err error) {
 		}
 		took = append(took, one)
 	}
-	r.add("worker killed: its replicas Running elsewhere, p50", ms(took.p(50)), "ms", "<= 1000 ms", fmt.Sprintf("half of %d replicas, from the taint on", lostReplicas))
-	r.add(fmt.Sprintf("  worst of %d", losses), ms(took.p(100)), "ms", "", "")
+	r.Add("worker killed: its replicas Running elsewhere, p50", bed.Ms(took.P(50)), "ms", "<= 1000 ms", fmt.Sprintf("half of %d replicas, from the taint on", lostReplicas))
+	r.Add(fmt.Sprintf("  worst of %d", losses), bed.Ms(took.P(100)), "ms", "", "")
 	return nil
 }
 

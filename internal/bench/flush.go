@@ -5,20 +5,22 @@ import (
 	"time"
 
 	"github.com/google/nftables"
+
+	"minik8s/internal/bench/bed"
 )
 
 const flushes = 5
 
 // flushed measures the time from the loss of all the host's nftables rules until a host port answers again: the longest
 // of several in a row.
-func flushed(r *report) error {
-	return withDaemon(true, func(d *daemon) error { return flushing(r, d) })
+func flushed(r *bed.Report) error {
+	return bed.WithDaemon(true, func(d *bed.Daemon) error { return flushing(r, d) })
 }
 
-func flushing(r *report, d *daemon) error {
-	web := pod("web", "minik8s/hello")
+func flushing(r *bed.Report, d *bed.Daemon) error {
+	web := bed.Pod("web", "minik8s/hello")
 	web["spec"].(m)["containers"].([]m)[0]["ports"] = []m{{"containerPort": 80, "hostPort": 30080}}
-	if err := d.do("POST", podsPath, web, nil); err != nil {
+	if err := d.Do("POST", bed.PodsPath, web, nil); err != nil {
 		return err
 	}
 	// A new connection each time, because an existing one continues without any rules.
@@ -31,10 +33,10 @@ func flushing(r *report, d *daemon) error {
 		resp.Body.Close() //nolint:errcheck // nothing is read
 		return resp.StatusCode == http.StatusOK
 	}
-	if err := d.until(30*time.Second, answers); err != nil {
+	if err := d.Until(30*time.Second, answers); err != nil {
 		return err
 	}
-	var times samples
+	var times bed.Samples
 	for range flushes {
 		nft, err := nftables.New()
 		if err != nil {
@@ -45,11 +47,11 @@ func flushing(r *report, d *daemon) error {
 			return err
 		}
 		began := time.Now()
-		if err := d.until(30*time.Second, answers); err != nil {
+		if err := d.Until(30*time.Second, answers); err != nil {
 			return err
 		}
 		times = append(times, time.Since(began))
 	}
-	r.add("nft flush ruleset to whole again, longest of 5", ms(times.p(100)), "ms", "<= 1000 ms", "the first after 50 ms, the next ones later")
+	r.Add("nft flush ruleset to whole again, longest of 5", bed.Ms(times.P(100)), "ms", "<= 1000 ms", "the first after 50 ms, the next ones later")
 	return nil
 }

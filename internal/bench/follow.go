@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/bench/bed"
 	"minik8s/internal/client"
 	"minik8s/internal/hosts"
 )
@@ -18,19 +19,19 @@ import (
 const followed = 10 // how often a Node comes, moves and goes
 
 // followNodes measures how soon a host's routes follow the Nodes of others: one that comes, gets another address, and goes.
-func followNodes(r *report, m, near *hosts.Host) (err error) {
+func followNodes(r *bed.Report, m, near *hosts.Host) (err error) {
 	c, err := m.API()
 	if err != nil {
 		return err
 	}
 
-	var came, moved, gone samples
+	var came, moved, gone bed.Samples
 	ctx, pods := context.Background(), netip.MustParsePrefix("10.244.200.0/24")
 	first := near.Address.Next().Next()
 	second := first.Next()
 	for range followed {
 		for _, s := range []struct {
-			to *samples
+			to *bed.Samples
 			do func() error
 			by netip.Addr // the next hop, which is the other host's address
 		}{
@@ -53,9 +54,9 @@ func followNodes(r *report, m, near *hosts.Host) (err error) {
 	}
 	for _, x := range []struct {
 		what string
-		samples
+		bed.Samples
 	}{{"a Node comes: to the route to its pods, worst of 10", came}, {"  it gets another address", moved}, {"  it goes", gone}} {
-		r.add(x.what, ms(x.p(100)), "ms", "<= 1000 ms", "")
+		r.Add(x.what, bed.Ms(x.P(100)), "ms", "<= 1000 ms", "")
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api/minik8s"
+	"minik8s/internal/bench/bed"
 )
 
 const (
@@ -36,14 +37,14 @@ const (
 const trivial = "def main(params):\n    return {'x': params['x'] + 5}\n"
 
 // functionFigures measures functions of Python, called on the port for calls.
-func functionFigures(r *report) error {
+func functionFigures(r *bed.Report) error {
 	if _, err := os.Stat(functionBase); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: functions are left out: no image with Python:", err)
 		return nil
 	}
 	args := []string{"--function-base", functionBase, "--function-address", functionPort}
-	err := withDaemon(true, func(d *daemon) error {
-		for _, f := range []func(*report, *daemon) error{functionFirst, functionCold, functionWarm, functionBurst} {
+	err := bed.WithDaemon(true, func(d *bed.Daemon) error {
+		for _, f := range []func(*bed.Report, *bed.Daemon) error{functionFirst, functionCold, functionWarm, functionBurst} {
 			if err := f(r, d); err != nil {
 				return err
 			}
@@ -53,16 +54,16 @@ func functionFigures(r *report) error {
 	if err != nil {
 		return err
 	}
-	return withDaemon(true, func(d *daemon) error { return functionRest(r, d) }, args...)
+	return bed.WithDaemon(true, func(d *bed.Daemon) error { return functionRest(r, d) }, args...)
 }
 
-func functionAdd(d *daemon, name, source string, change func(*minik8s.FunctionSpec)) error {
+func functionAdd(d *bed.Daemon, name, source string, change func(*minik8s.FunctionSpec)) error {
 	f := &minik8s.Function{TypeMeta: metav1.TypeMeta{APIVersion: "minik8s.io/v1", Kind: "Function"}, ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: minik8s.FunctionSpec{Source: source}}
 	if change != nil {
 		change(&f.Spec)
 	}
-	return d.do("POST", functionsPath, f, nil)
+	return d.Do("POST", functionsPath, f, nil)
 }
 
 // functionClient keeps as many connections as there are callers.
@@ -86,17 +87,17 @@ func functionCall(c *http.Client, url string) (time.Duration, error) {
 }
 
 // functionPods are the instances of a function.
-func functionPods(d *daemon, name string) ([]corev1.Pod, error) {
+func functionPods(d *bed.Daemon, name string) ([]corev1.Pod, error) {
 	var pods corev1.PodList
-	err := d.do("GET", "/api/v1/namespaces/default/pods?labelSelector="+minik8s.FunctionLabel+"%3D"+name, nil, &pods)
+	err := d.Do("GET", "/api/v1/namespaces/default/pods?labelSelector="+minik8s.FunctionLabel+"%3D"+name, nil, &pods)
 	return pods.Items, err
 }
 
 // functionFirst is the time from the POST of 10 kB of Python to the first answer.
-func functionFirst(r *report, d *daemon) error {
+func functionFirst(r *bed.Report, d *bed.Daemon) error {
 	c := functionClient(1)
 	padding := strings.Repeat("# 0123456789012345678901234567890123456789012345678901234567890123\n", 150)
-	var took samples
+	var took bed.Samples
 	for i := range functionsFirst {
 		name := fmt.Sprintf("first-%d", i)
 		began := time.Now()
@@ -108,12 +109,12 @@ func functionFirst(r *report, d *daemon) error {
 		}
 		took = append(took, time.Since(began))
 	}
-	r.add("function: upload of 10 kB to the first answer, p50", ms(took.p(50)), "ms", "<= 500", "image, pull, and a cold start")
+	r.Add("function: upload of 10 kB to the first answer, p50", bed.Ms(took.P(50)), "ms", "<= 500", "image, pull, and a cold start")
 	return nil
 }
 
 // functionCold is the time of a call at a function without instances whose image the node has.
-func functionCold(r *report, d *daemon) error {
+func functionCold(r *bed.Report, d *bed.Daemon) error {
 	c := functionClient(1)
 	for i := range functionsCold {
 		if err := functionAdd(d, fmt.Sprintf("cold-%d", i), trivial+fmt.Sprintf("# %d\n", i), func(s *minik8s.FunctionSpec) { s.IdleSeconds = 1 }); err != nil {
@@ -123,10 +124,10 @@ func functionCold(r *report, d *daemon) error {
 			return err
 		}
 	}
-	var took samples
+	var took bed.Samples
 	for i := range functionsCold {
 		name := fmt.Sprintf("cold-%d", i)
-		err := d.until(time.Minute, func() bool {
+		err := d.Until(time.Minute, func() bool {
 			time.Sleep(20 * time.Millisecond)
 			pods, err := functionPods(d, name)
 			return err == nil && len(pods) == 0
@@ -140,13 +141,13 @@ func functionCold(r *report, d *daemon) error {
 		}
 		took = append(took, t)
 	}
-	r.add("function at zero, image present, p50", ms(took.p(50)), "ms", "<= 200", "a pod's start, and Python's")
-	r.add("  p99", ms(took.p(99)), "ms", "", "")
+	r.Add("function at zero, image present, p50", bed.Ms(took.P(50)), "ms", "<= 200", "a pod's start, and Python's")
+	r.Add("  p99", bed.Ms(took.P(99)), "ms", "", "")
 	return nil
 }
 
 // functionWarm is what the platform adds to a call, against calling the pod itself: in turns, so that both have the same machine.
-func functionWarm(r *report, d *daemon) error {
+func functionWarm(r *bed.Report, d *bed.Daemon) error {
 	if err := functionAdd(d, "warm", trivial, func(s *minik8s.FunctionSpec) { s.MinInstances, s.MaxInstances, s.Concurrency = 1, 1, 100 }); err != nil {
 		return err
 	}
@@ -160,11 +161,11 @@ func functionWarm(r *report, d *daemon) error {
 		return errors.Join(fmt.Errorf("%d instances", len(pods)), err)
 	}
 	direct := "http://" + pods[0].Status.PodIP + ":8080/"
-	var with, without samples
+	var with, without bed.Samples
 	for range functionsWarm {
 		for _, x := range []struct {
 			url string
-			to  *samples
+			to  *bed.Samples
 		}{{by, &with}, {direct, &without}} {
 			t, err := functionCall(c, x.url)
 			if err != nil {
@@ -173,8 +174,8 @@ func functionWarm(r *report, d *daemon) error {
 			*x.to = append(*x.to, t)
 		}
 	}
-	r.add("warm call: added to the pod's own answer, p50", ms(with.p(50)-without.p(50)), "ms", "<= 0.2", fmt.Sprintf("the pod: %.2f ms", ms(without.p(50))))
-	r.add("  p99", ms(with.p(99)-without.p(99)), "ms", "<= 2", fmt.Sprintf("the pod: %.2f ms", ms(without.p(99))))
+	r.Add("warm call: added to the pod's own answer, p50", bed.Ms(with.P(50)-without.P(50)), "ms", "<= 0.2", fmt.Sprintf("the pod: %.2f ms", bed.Ms(without.P(50))))
+	r.Add("  p99", bed.Ms(with.P(99)-without.P(99)), "ms", "<= 2", fmt.Sprintf("the pod: %.2f ms", bed.Ms(without.P(99))))
 	rate := func(url string) (float64, error) {
 		var n atomic.Int64
 		var wg sync.WaitGroup
@@ -207,12 +208,12 @@ func functionWarm(r *report, d *daemon) error {
 	if err != nil {
 		return err
 	}
-	r.add("warm calls of a trivial function, against its pod", through/alone, "of it", ">= 0.9", fmt.Sprintf("%.0f/s, the pod alone %.0f/s; caller, platform and Python share the cores", through, alone))
+	r.Add("warm calls of a trivial function, against its pod", through/alone, "of it", ">= 0.9", fmt.Sprintf("%.0f/s, the pod alone %.0f/s; caller, platform and Python share the cores", through, alone))
 	return nil
 }
 
 // functionBurst is 200 calls at once, of 100 ms each, at a function without instances.
-func functionBurst(r *report, d *daemon) error {
+func functionBurst(r *bed.Report, d *bed.Daemon) error {
 	source := "import time\ndef main(params):\n    time.sleep(0.1)\n    return 1\n"
 	if err := functionAdd(d, "burst", source, func(s *minik8s.FunctionSpec) { s.IdleSeconds, s.Concurrency, s.MaxInstances = 2, 10, 20 }); err != nil {
 		return err
@@ -221,7 +222,7 @@ func functionBurst(r *report, d *daemon) error {
 	if _, err := functionCall(c, url); err != nil {
 		return err
 	}
-	err := d.until(time.Minute, func() bool {
+	err := d.Until(time.Minute, func() bool {
 		time.Sleep(20 * time.Millisecond)
 		pods, err := functionPods(d, "burst")
 		return err == nil && len(pods) == 0
@@ -231,7 +232,7 @@ func functionBurst(r *report, d *daemon) error {
 	}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	var took samples
+	var took bed.Samples
 	var failed error
 	for range functionsBurst {
 		wg.Go(func() {
@@ -246,30 +247,30 @@ func functionBurst(r *report, d *daemon) error {
 		return failed
 	}
 	pods, err := functionPods(d, "burst")
-	r.add("burst of 200 calls of 100 ms at zero, p99", took.p(99).Seconds(), "s", "<= 1.5", fmt.Sprintf("all answered; %d instances of 10 calls each were started", len(pods)))
+	r.Add("burst of 200 calls of 100 ms at zero, p99", took.P(99).Seconds(), "s", "<= 1.5", fmt.Sprintf("all answered; %d instances of 10 calls each were started", len(pods)))
 	return err
 }
 
 // functionRest is what functions cost that nobody calls.
-func functionRest(r *report, d *daemon) error {
+func functionRest(r *bed.Report, d *bed.Daemon) error {
 	if err := functionAdd(d, "one", trivial, nil); err != nil { // the registry and the base image are there
 		return err
 	}
 	time.Sleep(functionsIdle)
-	_, before, _ := memory(d)
-	used := cpu(d)
+	_, before, _ := bed.Memory(d)
+	used := bed.CPU(d)
 	time.Sleep(functionsIdle)
-	idle := cpu(d) - used
+	idle := bed.CPU(d) - used
 	began := time.Now()
 	for i := range functionsAtRest {
 		if err := functionAdd(d, fmt.Sprintf("rest-%d", i), trivial+fmt.Sprintf("# %d\n", i), nil); err != nil {
 			return err
 		}
 	}
-	err := d.until(5*time.Minute, func() bool {
+	err := d.Until(5*time.Minute, func() bool {
 		time.Sleep(500 * time.Millisecond)
 		var list minik8s.FunctionList
-		if d.do("GET", functionsPath, nil, &list) != nil {
+		if d.Do("GET", functionsPath, nil, &list) != nil {
 			return false
 		}
 		for i := range list.Items {
@@ -284,11 +285,11 @@ func functionRest(r *report, d *daemon) error {
 	}
 	made := time.Since(began)
 	time.Sleep(3 * functionsIdle)
-	_, after, _ := memory(d)
-	used = cpu(d)
+	_, after, _ := bed.Memory(d)
+	used = bed.CPU(d)
 	time.Sleep(functionsIdle)
-	at := cpu(d) - used
-	r.add("1,000 functions at rest: memory (anonymous)", (after-before)/1024, "MiB", "<= 5 MiB", fmt.Sprintf("made in %.0f s", made.Seconds()))
-	r.add("  CPU beyond that of one function", (at-idle)/functionsIdle.Seconds()*100, "%", "none", fmt.Sprintf("of a core; with one function %.2f %%", idle/functionsIdle.Seconds()*100))
+	at := bed.CPU(d) - used
+	r.Add("1,000 functions at rest: memory (anonymous)", (after-before)/1024, "MiB", "<= 5 MiB", fmt.Sprintf("made in %.0f s", made.Seconds()))
+	r.Add("  CPU beyond that of one function", (at-idle)/functionsIdle.Seconds()*100, "%", "none", fmt.Sprintf("of a core; with one function %.2f %%", idle/functionsIdle.Seconds()*100))
 	return nil
 }

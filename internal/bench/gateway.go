@@ -4,15 +4,17 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+
+	"minik8s/internal/bench/bed"
 )
 
 // gatewayFigures measures the gateway and nginx, by turns, before the same backend.
-func gatewayFigures(r *report) error {
+func gatewayFigures(r *bed.Report) error {
 	if _, err := exec.LookPath("nginx"); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: gateway is left out: there is no nginx, see deploy/benchtools.sh")
 		return nil
 	}
-	all, err := benchmark("./internal/gateway", "BenchmarkAgainstNginx", 1)
+	all, err := bed.Benchmark("./internal/gateway", "BenchmarkAgainstNginx", 1)
 	if err != nil {
 		return err
 	}
@@ -21,8 +23,8 @@ func gatewayFigures(r *report) error {
 		if len(f) == 0 {
 			return fmt.Errorf("no figures of %s connections: %v", n, all)
 		}
-		r.add("gateway: requests/s of nginx, "+n+" connections", f["of-nginx"], "x", ">= 0.6", fmt.Sprintf("%.0f/s and %.0f/s", f["req/s"], f["nginx-req/s"]))
-		r.add("  p99, of nginx's", f["p99-ms"]/f["nginx-p99-ms"], "x", "<= 1.5", fmt.Sprintf("%.2f and %.2f ms", f["p99-ms"], f["nginx-p99-ms"]))
+		r.Add("gateway: requests/s of nginx, "+n+" connections", f["of-nginx"], "x", ">= 0.6", fmt.Sprintf("%.0f/s and %.0f/s", f["req/s"], f["nginx-req/s"]))
+		r.Add("  p99, of nginx's", f["p99-ms"]/f["nginx-p99-ms"], "x", "<= 1.5", fmt.Sprintf("%.2f and %.2f ms", f["p99-ms"], f["nginx-p99-ms"]))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api/minik8s"
+	"minik8s/internal/bench/bed"
 	"minik8s/internal/slurm/slurmtest"
 )
 
@@ -28,7 +29,7 @@ const (
 )
 
 // gpuFigures measures GPU jobs on a real Slurm with its login node on this machine.
-func gpuFigures(r *report) (err error) {
+func gpuFigures(r *bed.Report) (err error) {
 	var t standIn
 	defer t.end()
 	defer func() {
@@ -37,18 +38,18 @@ func gpuFigures(r *report) (err error) {
 		}
 	}()
 	s := slurmtest.Start(&t, slurmtest.Options{ThisNetwork: true})
-	return withDaemon(false, func(d *daemon) error {
+	return bed.WithDaemon(false, func(d *bed.Daemon) error {
 		objects := []any{
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "login"}, Data: map[string][]byte{corev1.SSHAuthPrivateKey: s.Key}},
 			&minik8s.SlurmCluster{ObjectMeta: metav1.ObjectMeta{Name: "default"},
 				Spec: minik8s.SlurmClusterSpec{SSHHost: minik8s.SSHHost{Host: "127.0.0.1", User: s.User, LoginSecret: "login", HostKeys: []string{s.HostKey}}}},
 		}
 		for i, path := range []string{"/api/v1/namespaces/default/secrets", "/apis/minik8s.io/v1/namespaces/default/slurmclusters"} {
-			if err := d.do("POST", path, objects[i], nil); err != nil {
+			if err := d.Do("POST", path, objects[i], nil); err != nil {
 				return err
 			}
 		}
-		for _, f := range []func(*report, *daemon, *slurmtest.Cluster) error{gpuEnd, gpuStart, gpuBack, gpuCalls} {
+		for _, f := range []func(*bed.Report, *bed.Daemon, *slurmtest.Cluster) error{gpuEnd, gpuStart, gpuBack, gpuCalls} {
 			if err := f(r, d, s); err != nil {
 				return err
 			}
@@ -57,17 +58,17 @@ func gpuFigures(r *report) (err error) {
 	})
 }
 
-func gpuSubmit(d *daemon, name string, spec minik8s.GpuJobSpec) error {
+func gpuSubmit(d *bed.Daemon, name string, spec minik8s.GpuJobSpec) error {
 	j := &minik8s.GpuJob{TypeMeta: metav1.TypeMeta{APIVersion: "minik8s.io/v1", Kind: "GpuJob"}, ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
-	return d.do("POST", gpuJobsPath, j, nil)
+	return d.Do("POST", gpuJobsPath, j, nil)
 }
 
 // gpuAwait polls a job until a condition holds, and returns it.
-func gpuAwait(d *daemon, name string, limit time.Duration, ok func(*minik8s.GpuJobStatus) bool) (j minik8s.GpuJob, err error) {
+func gpuAwait(d *bed.Daemon, name string, limit time.Duration, ok func(*minik8s.GpuJobStatus) bool) (j minik8s.GpuJob, err error) {
 	var last error
-	err = d.until(limit, func() bool {
+	err = d.Until(limit, func() bool {
 		j = minik8s.GpuJob{}
-		last = d.do("GET", gpuJobsPath+"/"+name, nil, &j)
+		last = d.Do("GET", gpuJobsPath+"/"+name, nil, &j)
 		if last == nil && ok(&j.Status) {
 			return true
 		}
@@ -87,7 +88,7 @@ func gpuHas(kind string) func(*minik8s.GpuJobStatus) bool {
 }
 
 // gpuEnd is the time from a program's end to the end in the API, of jobs that end at any moment.
-func gpuEnd(r *report, d *daemon, s *slurmtest.Cluster) error {
+func gpuEnd(r *bed.Report, d *bed.Daemon, s *slurmtest.Cluster) error {
 	var took []time.Duration
 	for i := range gpuEnds {
 		name := fmt.Sprintf("end-%d", i)
@@ -110,13 +111,13 @@ func gpuEnd(r *report, d *daemon, s *slurmtest.Cluster) error {
 		took = append(took, now.Sub(time.Unix(0, ns)))
 	}
 	slices.Sort(took)
-	r.add("GPU job: its end to Completed, p50", took[len(took)/2].Seconds(), "s", "<= 1", "marks are read once a second")
-	r.add("  p99", took[len(took)*99/100].Seconds(), "s", "<= 3", "")
+	r.Add("GPU job: its end to Completed, p50", took[len(took)/2].Seconds(), "s", "<= 1", "marks are read once a second")
+	r.Add("  p99", took[len(took)*99/100].Seconds(), "s", "<= 3", "")
 	return nil
 }
 
 // gpuStart is the time from the POST of a manifest with 1 MiB of sources until sbatch has taken the job, as the API says.
-func gpuStart(r *report, d *daemon, _ *slurmtest.Cluster) error {
+func gpuStart(r *bed.Report, d *bed.Daemon, _ *slurmtest.Cluster) error {
 	var took []time.Duration
 	source := minik8s.GpuJobSources{Files: []minik8s.GpuJobFile{{Path: "source", Content: strings.Repeat("0123456789abcde\n", 1<<16)}}}
 	for i := range gpuStarts {
@@ -133,13 +134,13 @@ func gpuStart(r *report, d *daemon, _ *slurmtest.Cluster) error {
 		}
 	}
 	slices.Sort(took)
-	r.add("GPU job: manifest to submitted, 1 MiB of sources, p50", 1000*took[len(took)/2].Seconds(), "ms", "<= 300", "")
-	r.add("  p99", 1000*took[len(took)*99/100].Seconds(), "ms", "", "")
+	r.Add("GPU job: manifest to submitted, 1 MiB of sources, p50", 1000*took[len(took)/2].Seconds(), "ms", "<= 300", "")
+	r.Add("  p99", 1000*took[len(took)*99/100].Seconds(), "ms", "", "")
 	return nil
 }
 
 // gpuBack compares how a large result comes back with the program sftp on the same link.
-func gpuBack(r *report, d *daemon, s *slurmtest.Cluster) error {
+func gpuBack(r *bed.Report, d *bed.Daemon, s *slurmtest.Cluster) error {
 	err := gpuSubmit(d, "big", minik8s.GpuJobSpec{RunScripts: []string{fmt.Sprintf("head -c %d /dev/urandom >big.bin", gpuResult)}, Results: []string{"big.bin"}, Cleanup: minik8s.CleanupNever})
 	if err != nil {
 		return err
@@ -169,13 +170,13 @@ func gpuBack(r *report, d *daemon, s *slurmtest.Cluster) error {
 		return fmt.Errorf("sftp: %w %s", err, out)
 	}
 	theirs := time.Since(began)
-	r.add("GPU job: result of 1 GiB back, against sftp", theirs.Seconds()/ours.Seconds(), "x", ">= 0.9",
+	r.Add("GPU job: result of 1 GiB back, against sftp", theirs.Seconds()/ours.Seconds(), "x", ">= 0.9",
 		fmt.Sprintf("%.0f and %.0f MiB/s; ours with checksums of both ends, and synced", 1024/ours.Seconds(), 1024/theirs.Seconds()))
-	return d.do("DELETE", gpuJobsPath+"/big", nil, nil)
+	return d.Do("DELETE", gpuJobsPath+"/big", nil, nil)
 }
 
 // gpuCalls counts what Slurm's controller is asked while one job, and while many are tracked.
-func gpuCalls(r *report, d *daemon, s *slurmtest.Cluster) error {
+func gpuCalls(r *bed.Report, d *bed.Daemon, s *slurmtest.Cluster) error {
 	asked := func() int { return s.Calls("squeue") + s.Calls("sacct") + s.Calls("sinfo") + s.Calls("scontrol") }
 	tracked := func(n int) error {
 		for i := range n {
@@ -196,12 +197,12 @@ func gpuCalls(r *report, d *daemon, s *slurmtest.Cluster) error {
 			return err
 		}
 		if n > 1 {
-			r.add(fmt.Sprintf("GPU jobs: %d at once, all submitted", n), time.Since(began).Seconds(), "s", "", fmt.Sprintf("%d calls of sbatch", s.Calls("sbatch")))
+			r.Add(fmt.Sprintf("GPU jobs: %d at once, all submitted", n), time.Since(began).Seconds(), "s", "", fmt.Sprintf("%d calls of sbatch", s.Calls("sbatch")))
 		}
-		before, used := asked(), cpu(d)
+		before, used := asked(), bed.CPU(d)
 		time.Sleep(gpuListening)
-		r.add(fmt.Sprintf("GPU jobs: controller calls a minute, %d tracked", n), float64(asked()-before)*time.Minute.Seconds()/gpuListening.Seconds(), "", "<= 4", "")
-		r.add("  the daemon's CPU meanwhile", 100*(cpu(d)-used)/gpuListening.Seconds(), "%", "", "of a core")
+		r.Add(fmt.Sprintf("GPU jobs: controller calls a minute, %d tracked", n), float64(asked()-before)*time.Minute.Seconds()/gpuListening.Seconds(), "", "<= 4", "")
+		r.Add("  the daemon's CPU meanwhile", 100*(bed.CPU(d)-used)/gpuListening.Seconds(), "%", "", "of a core")
 	}
 	return nil
 }

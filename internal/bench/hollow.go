@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/bench/bed"
 	"minik8s/internal/certs"
 	"minik8s/internal/client"
 	"minik8s/internal/client/remote"
@@ -36,9 +37,9 @@ const (
 
 // hollow measures one master with many workers: each has the real connection, identity, heartbeats and watches of a
 // kubelet, and no containers. They run in this process, so that what the daemon uses is the master's alone.
-func hollow(r *report) error {
-	return withDaemon(false, func(d *daemon) error {
-		before, _, _ := memory(d)
+func hollow(r *bed.Report) error {
+	return bed.WithDaemon(false, func(d *bed.Daemon) error {
+		before, _, _ := bed.Memory(d)
 		ctx, stop := context.WithCancel(context.Background())
 		var running sync.WaitGroup
 		defer running.Wait()
@@ -48,26 +49,26 @@ func hollow(r *report) error {
 			return err
 		}
 		joining := time.Since(began)
-		if err := d.until(2*time.Minute, func() bool { n, err := readyNodes(d); return err == nil && n >= *hollowNodes }); err != nil {
+		if err := d.Until(2*time.Minute, func() bool { n, err := readyNodes(d); return err == nil && n >= *hollowNodes }); err != nil {
 			return err
 		}
 		time.Sleep(20 * time.Second) // until memory that only the joining needed has been returned
-		used, at := cpu(d), time.Now()
+		used, at := bed.CPU(d), time.Now()
 		time.Sleep(hollowRest)
-		cores := (cpu(d) - used) / time.Since(at).Seconds()
-		pss, anon, _ := memory(d)
+		cores := (bed.CPU(d) - used) / time.Since(at).Seconds()
+		pss, anon, _ := bed.Memory(d)
 		n := float64(*hollowNodes)
-		r.add(fmt.Sprintf("%d hollow workers on a master: CPU at rest", *hollowNodes), cores, "cores", "<= 0.5 cores", "a heartbeat of each every 10 s, and its status every 5 min to all others")
-		r.add("  memory (PSS)", pss/1024, "MiB", "<= 300 MiB", fmt.Sprintf("%.0f MiB without them; three watches each", before/1024))
-		r.add("  anonymous, of each", anon/n, "KiB", "", "")
-		r.add("  joining, all of them", joining.Seconds(), "s", "", "each Node is told to all that are there already")
+		r.Add(fmt.Sprintf("%d hollow workers on a master: CPU at rest", *hollowNodes), cores, "cores", "<= 0.5 cores", "a heartbeat of each every 10 s, and its status every 5 min to all others")
+		r.Add("  memory (PSS)", pss/1024, "MiB", "<= 300 MiB", fmt.Sprintf("%.0f MiB without them; three watches each", before/1024))
+		r.Add("  anonymous, of each", anon/n, "KiB", "", "")
+		r.Add("  joining, all of them", joining.Seconds(), "s", "", "each Node is told to all that are there already")
 		return nil
 	}, "--role=master", "--cluster-cidr=10.128.0.0/12")
 }
 
 // joinHollow starts the workers. running counts what ends with ctx.
-func joinHollow(ctx context.Context, d *daemon, running *sync.WaitGroup) error {
-	ca, err := certs.OpenAuthority(filepath.Join(d.dir, "pki"), "minik8s-ca")
+func joinHollow(ctx context.Context, d *bed.Daemon, running *sync.WaitGroup) error {
+	ca, err := certs.OpenAuthority(filepath.Join(d.Dir, "pki"), "minik8s-ca")
 	if err != nil {
 		return err
 	}
@@ -93,7 +94,7 @@ func joinHollow(ctx context.Context, d *daemon, running *sync.WaitGroup) error {
 	return <-errs
 }
 
-func joinOne(ctx context.Context, d *daemon, ca *certs.Authority, keys string, i int, running *sync.WaitGroup) error {
+func joinOne(ctx context.Context, d *bed.Daemon, ca *certs.Authority, keys string, i int, running *sync.WaitGroup) error {
 	name := fmt.Sprintf("hollow-%d", i)
 	pair, err := ca.Client(keys, name, "system:node:"+name, "system:nodes")
 	if err != nil {
@@ -149,8 +150,8 @@ func follow(ctx context.Context, c *remote.Client, path, fields string) {
 }
 
 // readyNodes is how many nodes of the daemon are Ready.
-func readyNodes(d *daemon) (int, error) {
-	c, err := remote.New(remote.Config{Socket: filepath.Join(d.dir, "api.sock")})
+func readyNodes(d *bed.Daemon) (int, error) {
+	c, err := remote.New(remote.Config{Socket: filepath.Join(d.Dir, "api.sock")})
 	if err != nil {
 		return 0, err
 	}

@@ -7,12 +7,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"minik8s/internal/bench/bed"
 	"minik8s/internal/hosts"
 )
 
 // newLab is an empty lab for the built daemon, whose file it returns, too.
 func newLab() (file string, lab *hosts.Lab, err error) {
-	if file, err = filepath.Abs(binary); err != nil {
+	if file, err = filepath.Abs(bed.Binary); err != nil {
 		return "", nil, err
 	}
 	lab, err = hosts.New(file, "build/images")

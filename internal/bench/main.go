@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"minik8s/internal/bench/bed"
 	"minik8s/internal/machine"
 	"minik8s/internal/network/hosttest"
 )
@@ -16,7 +17,7 @@ import (
 // part is a group of figures that can be selected by name.
 type part struct {
 	name string
-	run  func(*report) error
+	run  func(*bed.Report) error
 }
 
 var parts = []part{
@@ -62,7 +63,7 @@ func run() int {
 		fmt.Fprintln(os.Stderr, "bench: containers need root")
 		return 1
 	}
-	r := &report{Date: time.Now().UTC().Format(time.RFC3339), Cores: runtime.NumCPU(), Load: load()}
+	r := &bed.Report{Date: time.Now().UTC().Format(time.RFC3339), Cores: runtime.NumCPU(), Load: load()}
 	fmt.Printf("%d cores, load %s\n", r.Cores, r.Load)
 	for _, p := range parts {
 		if *only != "" && !strings.Contains(","+*only+",", ","+p.name+",") {
@@ -93,3 +94,5 @@ func load() string {
 	}
 	return strings.Join(strings.Fields(string(b))[:3], " ")
 }
+
+type m = bed.M

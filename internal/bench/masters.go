@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/bench/bed"
 	"minik8s/internal/client"
 	"minik8s/internal/client/remote"
 	"minik8s/internal/hosts"
@@ -33,7 +34,7 @@ const (
 )
 
 // masterFigures measures three masters beside one: reads on one that follows, and what the loss of the leader costs.
-func masterFigures(r *report) (err error) {
+func masterFigures(r *bed.Report) (err error) {
 	_, lab, err := newLab()
 	if err != nil {
 		return err
@@ -61,7 +62,7 @@ func masterFigures(r *report) (err error) {
 	if err := poll(func() bool { line, err = all[0].Ctl("token", "create", "--role=master"); return err == nil }); err != nil {
 		return err
 	}
-	var joins samples
+	var joins bed.Samples
 	for _, h := range all[1:] {
 		began := time.Now()
 		if err := h.Start(strings.Fields(line)[1:]...); err != nil {
@@ -72,7 +73,7 @@ func masterFigures(r *report) (err error) {
 		}
 		joins = append(joins, time.Since(began))
 	}
-	r.add("master: nothing to Ready, joining another, mean of 2", ms((joins[0]+joins[1])/2), "ms", "", "the first restarts the other's etcd")
+	r.Add("master: nothing to Ready, joining another, mean of 2", bed.Ms((joins[0]+joins[1])/2), "ms", "", "the first restarts the other's etcd")
 	if err := poll(func() bool { n, _, err := voters(all[0]); return err == nil && n == 3 }); err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func masterFigures(r *report) (err error) {
 	if err != nil {
 		return err
 	}
-	r.add("gets/s on a following master, of a single one's", follower/alone, "x", ">= 0.5", fmt.Sprintf("%.0f/s and %.0f/s, %d readers", follower, alone, readers))
+	r.Add("gets/s on a following master, of a single one's", follower/alone, "x", ">= 0.5", fmt.Sprintf("%.0f/s and %.0f/s, %d readers", follower, alone, readers))
 	return leaderLost(r, all)
 }
 
@@ -139,8 +140,8 @@ func voters(h *hosts.Host) (n int, leader string, err error) {
 
 // leaderLost kills the leader again and again, while another master is written to without a pause and a pod is created
 // right after.
-func leaderLost(r *report, all []*hosts.Host) error {
-	var gaps, bound samples
+func leaderLost(r *bed.Report, all []*hosts.Host) error {
+	var gaps, bound bed.Samples
 	failed := 0
 	for i := range *leadersKilled {
 		var leader string
@@ -169,11 +170,11 @@ func leaderLost(r *report, all []*hosts.Host) error {
 		time.Sleep(betweenOf)
 	}
 	why := fmt.Sprintf("%d kills of the leader; an election takes 0.4 to 0.8 s", len(gaps))
-	r.add("leader of three killed: gap in writes, p50", ms(gaps.p(50)), "ms", "<= 700 ms", why)
-	r.add(fmt.Sprintf("  worst of %d", len(gaps)), ms(gaps.p(100)), "ms", "<= 1500 ms", "asked for is the worst of 100: -kills=100")
-	r.add("  writes through another master that failed", float64(failed), "", "0", "")
-	r.add("  a pod created right after, to its node, p50", ms(bound.p(50)), "ms", "<= 2000 ms", "")
-	r.add("  worst", ms(bound.p(100)), "ms", "<= 2000 ms", "")
+	r.Add("leader of three killed: gap in writes, p50", bed.Ms(gaps.P(50)), "ms", "<= 700 ms", why)
+	r.Add(fmt.Sprintf("  worst of %d", len(gaps)), bed.Ms(gaps.P(100)), "ms", "<= 1500 ms", "asked for is the worst of 100: -kills=100")
+	r.Add("  writes through another master that failed", float64(failed), "", "0", "")
+	r.Add("  a pod created right after, to its node, p50", bed.Ms(bound.P(50)), "ms", "<= 2000 ms", "")
+	r.Add("  worst", bed.Ms(bound.P(100)), "ms", "<= 2000 ms", "")
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"minik8s/internal/bench/bed"
 	"minik8s/internal/machine"
 	"minik8s/internal/network/hosttest"
 	"minik8s/internal/network/overlay"
@@ -28,12 +29,12 @@ type wired struct {
 	// from and to are the pods' names; empty: the hosts themselves
 	from, to string
 	rates    []float64
-	times    samples
+	times    bed.Samples
 }
 
 // networkFigures measures what pods on two hosts can send to each other, by VXLAN and by direct routes, beside the
 // same two hosts and the same namespaces joined by hand: links and routes, no rules.
-func networkFigures(r *report) (err error) {
+func networkFigures(r *bed.Report) (err error) {
 	var all []*wired
 	defer func() {
 		for _, w := range all {
@@ -68,10 +69,10 @@ func networkFigures(r *report) (err error) {
 	rate := func(w *wired) float64 { slices.Sort(w.rates); return w.rates[len(w.rates)/2] }
 	for _, w := range all[1:] {
 		reach := map[string]string{"vxlan": ">= 0.6", "direct": ">= 0.85"}[w.name]
-		r.add("pod to pod on two hosts, "+w.name+", of joined by hand", rate(w)/rate(hand), "x", reach,
+		r.Add("pod to pod on two hosts, "+w.name+", of joined by hand", rate(w)/rate(hand), "x", reach,
 			fmt.Sprintf("TCP %.2f GB/s; by hand %.2f, the hosts themselves %.2f", rate(w)/1e9, rate(hand)/1e9, rate(hosts)/1e9))
-		r.add("connecting to a pod on another host, "+w.name+", p50", ms(w.times.p(50)), "ms", "",
-			fmt.Sprintf("by hand %.3f ms, the hosts themselves %.3f", ms(hand.times.p(50)), ms(hosts.times.p(50))))
+		r.Add("connecting to a pod on another host, "+w.name+", p50", bed.Ms(w.times.P(50)), "ms", "",
+			fmt.Sprintf("by hand %.3f ms, the hosts themselves %.3f", bed.Ms(hand.times.P(50)), bed.Ms(hosts.times.P(50))))
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"minik8s/internal/bench/bed"
 )
 
 // Policies are measured with so many of them over as many pods. Every hundredth is about the one pod that really runs, the
@@ -25,8 +27,8 @@ const (
 const policiesPath = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
 
 // policies measures NetworkPolicies, with connections from a network outside of the cluster to a pod.
-func policies(r *report) error {
-	return withDaemon(true, func(d *daemon) (err error) {
+func policies(r *bed.Report) error {
+	return bed.WithDaemon(true, func(d *bed.Daemon) (err error) {
 		out, err := newOutside()
 		if err != nil {
 			return err
@@ -36,15 +38,15 @@ func policies(r *report) error {
 	})
 }
 
-func policyFigures(r *report, d *daemon, out *outside) error {
+func policyFigures(r *bed.Report, d *bed.Daemon, out *outside) error {
 	web := m{"apiVersion": "v1", "kind": "Pod", "metadata": m{"name": "web", "labels": m{"app": "web"}},
 		"spec": m{"containers": []m{{"name": "c", "image": "minik8s/hello", "imagePullPolicy": "IfNotPresent"}}}}
-	if err := d.do("POST", podsPath, web, nil); err != nil {
+	if err := d.Do("POST", bed.PodsPath, web, nil); err != nil {
 		return err
 	}
 	var pod struct{ Status struct{ PodIP string } }
-	if err := d.until(time.Minute, func() bool {
-		return d.do("GET", podsPath+"/web", nil, &pod) == nil && pod.Status.PodIP != "" && out.dial(pod.Status.PodIP+":80", time.Second) == nil
+	if err := d.Until(time.Minute, func() bool {
+		return d.Do("GET", bed.PodsPath+"/web", nil, &pod) == nil && pod.Status.PodIP != "" && out.dial(pod.Status.PodIP+":80", time.Second) == nil
 	}); err != nil {
 		return err
 	}
@@ -54,20 +56,20 @@ func policyFigures(r *report, d *daemon, out *outside) error {
 		return err
 	}
 	gate := policy("gate", m{"app": "web"}, m{"ipBlock": m{"cidr": outsideAddr + "/32"}})
-	var changes samples
+	var changes bed.Samples
 	for range policyChanges {
-		if err := d.until(10*time.Second, func() bool { return out.dial(addr, 5*time.Millisecond) != nil }); err != nil {
+		if err := d.Until(10*time.Second, func() bool { return out.dial(addr, 5*time.Millisecond) != nil }); err != nil {
 			return fmt.Errorf("the pod is still open: %w", err)
 		}
 		began := time.Now()
-		if err := d.do("POST", policiesPath, gate, nil); err != nil {
+		if err := d.Do("POST", policiesPath, gate, nil); err != nil {
 			return err
 		}
-		if err := d.until(10*time.Second, func() bool { return out.dial(addr, 2*time.Millisecond) == nil }); err != nil {
+		if err := d.Until(10*time.Second, func() bool { return out.dial(addr, 2*time.Millisecond) == nil }); err != nil {
 			return fmt.Errorf("the pod is still shut: %w", err)
 		}
 		changes = append(changes, time.Since(began))
-		if err := d.do("DELETE", policiesPath+"/gate", nil, nil); err != nil {
+		if err := d.Do("DELETE", policiesPath+"/gate", nil, nil); err != nil {
 			return err
 		}
 	}
@@ -77,19 +79,19 @@ func policyFigures(r *report, d *daemon, out *outside) error {
 	}
 	slices.Sort(changes)
 	what := fmt.Sprintf("%d NetworkPolicies over %d pods: ", policyCount, policyCount)
-	r.add(what+"change to effect, p99", ms(changes.p(99)), "ms", "<= 50 ms", fmt.Sprintf("from POST to the first connection; p50 %.1f ms", ms(changes.p(50))))
-	r.add("  connecting, of that without policies", ms(with.p(50))/ms(without.p(50)), "x", "<= 1.1",
-		fmt.Sprintf("p50 %.3f ms, without %.3f; p99 %.2f and %.2f", ms(with.p(50)), ms(without.p(50)), ms(with.p(99)), ms(without.p(99))))
+	r.Add(what+"change to effect, p99", bed.Ms(changes.P(99)), "ms", "<= 50 ms", fmt.Sprintf("from POST to the first connection; p50 %.1f ms", bed.Ms(changes.P(50))))
+	r.Add("  connecting, of that without policies", bed.Ms(with.P(50))/bed.Ms(without.P(50)), "x", "<= 1.1",
+		fmt.Sprintf("p50 %.3f ms, without %.3f; p99 %.2f and %.2f", bed.Ms(with.P(50)), bed.Ms(without.P(50)), bed.Ms(with.P(99)), bed.Ms(without.P(99))))
 	return nil
 }
 
 // alternately connects with and without the policies about the pod, so that what else the machine does touches both alike.
-func alternately(d *daemon, out *outside, addr string, list []m) (with, without samples, err error) {
+func alternately(d *bed.Daemon, out *outside, addr string, list []m) (with, without bed.Samples, err error) {
 	for range policyRounds {
-		if err := d.do("DELETE", policiesPath+"?labelSelector=about=web", nil, nil); err != nil {
+		if err := d.Do("DELETE", policiesPath+"?labelSelector=about=web", nil, nil); err != nil {
 			return nil, nil, err
 		}
-		if err := d.until(10*time.Second, func() bool { return out.dial(addr, 5*time.Millisecond) == nil }); err != nil {
+		if err := d.Until(10*time.Second, func() bool { return out.dial(addr, 5*time.Millisecond) == nil }); err != nil {
 			return nil, nil, err
 		}
 		times, err := out.dials(addr, policyDials)
@@ -98,11 +100,11 @@ func alternately(d *daemon, out *outside, addr string, list []m) (with, without 
 		}
 		without = append(without, times...)
 		for _, p := range list { // the one that lets us in comes last
-			if err := d.do("POST", policiesPath, p, nil); err != nil {
+			if err := d.Do("POST", policiesPath, p, nil); err != nil {
 				return nil, nil, err
 			}
 		}
-		if err := d.until(10*time.Second, func() bool { return out.dial(addr, time.Second) == nil }); err != nil {
+		if err := d.Until(10*time.Second, func() bool { return out.dial(addr, time.Second) == nil }); err != nil {
 			return nil, nil, err
 		}
 		if times, err = out.dials(addr, policyDials); err != nil {
@@ -116,16 +118,16 @@ func alternately(d *daemon, out *outside, addr string, list []m) (with, without 
 }
 
 // fillPolicies makes the pods, which have addresses and never run, and the policies, and returns those about the pod that runs.
-func fillPolicies(d *daemon) (ours []m, err error) {
+func fillPolicies(d *bed.Daemon) (ours []m, err error) {
 	for i := range policyCount {
 		name := fmt.Sprintf("p%04d", i)
-		p := waitingPod(name)
+		p := bed.WaitingPod(name)
 		p["metadata"] = m{"name": name, "labels": m{"pod": name}}
-		if err := d.do("POST", podsPath, p, nil); err != nil {
+		if err := d.Do("POST", bed.PodsPath, p, nil); err != nil {
 			return nil, err
 		}
 		ip := fmt.Sprintf("10.245.%d.%d", i>>8, i&255)
-		if err := d.do("PUT", podsPath+"/"+name+"/status", m{"apiVersion": "v1", "kind": "Pod", "metadata": m{"name": name},
+		if err := d.Do("PUT", bed.PodsPath+"/"+name+"/status", m{"apiVersion": "v1", "kind": "Pod", "metadata": m{"name": name},
 			"status": m{"phase": "Pending", "podIP": ip, "podIPs": []m{{"ip": ip}}}}, nil); err != nil {
 			return nil, err
 		}
@@ -138,7 +140,7 @@ func fillPolicies(d *daemon) (ours []m, err error) {
 		if about["app"] != nil {
 			ours = append(ours, one)
 		}
-		if err := d.do("POST", policiesPath, one, nil); err != nil {
+		if err := d.Do("POST", policiesPath, one, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -223,7 +225,7 @@ func (o *outside) dial(addr string, within time.Duration) (err error) {
 }
 
 // dials are the times of n connections.
-func (o *outside) dials(addr string, n int) (out samples, err error) {
+func (o *outside) dials(addr string, n int) (out bed.Samples, err error) {
 	for range n {
 		began := time.Now()
 		if err := o.dial(addr, time.Second); err != nil {

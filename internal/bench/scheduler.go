@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/api"
+	"minik8s/internal/bench/bed"
 	"minik8s/internal/client"
 	"minik8s/internal/scheduler"
 )
@@ -27,7 +28,7 @@ const (
 // schedulerFigures measures the scheduler alone, in this process, with an API that answers at once: nodes without
 // machines, waiting pods, and bindings that are only counted. The time is from when the scheduler has the first pod
 // until the last binding.
-func schedulerFigures(r *report) error {
+func schedulerFigures(r *bed.Report) error {
 	bound := fmt.Sprintf("%d nodes, %d pods, in process, bindings only counted", schedulerNodes, schedulerPods)
 	for _, kind := range []struct {
 		name, reach string
@@ -40,7 +41,7 @@ func schedulerFigures(r *report) error {
 		if err != nil {
 			return err
 		}
-		r.add(kind.name, schedulerPods/took.Seconds(), "/s", kind.reach, bound)
+		r.Add(kind.name, schedulerPods/took.Seconds(), "/s", kind.reach, bound)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"minik8s/internal/bench/bed"
 )
 
 // The numbers of Services in the measurements, and how often each is made.
@@ -26,23 +28,23 @@ const (
 )
 
 // services measures the data path of Services, from a request to the first connection.
-func services(r *report) error {
-	return withDaemon(true, func(d *daemon) error {
-		b := &serviceBench{report: r, daemon: d}
+func services(r *bed.Report) error {
+	return bed.WithDaemon(true, func(d *bed.Daemon) error {
+		b := &serviceBench{Report: r, Daemon: d}
 		return b.run()
 	})
 }
 
 type serviceBench struct {
-	*report
-	*daemon
+	*bed.Report
+	*bed.Daemon
 	http *http.Client
 	base string
 	pod  string // the address of the one pod that answers
 }
 
 func (b *serviceBench) run() (err error) {
-	if b.http, b.base, err = b.secure(connections); err != nil {
+	if b.http, b.base, err = b.Secure(bed.Connections); err != nil {
 		return err
 	}
 	if err := b.startPod(); err != nil {
@@ -74,21 +76,21 @@ func (b *serviceBench) run() (err error) {
 	if err != nil {
 		return err
 	}
-	b.add(fmt.Sprintf("connecting to a Service among %d, of the only one", servicesMost), float64(crowded.p(50))/float64(alone.p(50)), "x", "<= 1.1",
-		fmt.Sprintf("p50 %.0f and %.0f us", 1000*ms(crowded.p(50)), 1000*ms(alone.p(50))))
+	b.Add(fmt.Sprintf("connecting to a Service among %d, of the only one", servicesMost), float64(crowded.P(50))/float64(alone.P(50)), "x", "<= 1.1",
+		fmt.Sprintf("p50 %.0f and %.0f us", 1000*bed.Ms(crowded.P(50)), 1000*bed.Ms(alone.P(50))))
 	return nil
 }
 
 // startPod runs a pod that answers, behind the Service web.
 func (b *serviceBench) startPod() error {
-	web := pod("web", "minik8s/hello")
+	web := bed.Pod("web", "minik8s/hello")
 	web["metadata"].(m)["labels"] = m{"app": "web"}
-	if err := b.do("POST", podsPath, web, nil); err != nil {
+	if err := b.Do("POST", bed.PodsPath, web, nil); err != nil {
 		return err
 	}
-	err := b.until(30*time.Second, func() bool {
+	err := b.Until(30*time.Second, func() bool {
 		var p struct{ Status struct{ PodIP, Phase string } }
-		err := b.do("GET", podsPath+"/web", nil, &p)
+		err := b.Do("GET", bed.PodsPath+"/web", nil, &p)
 		b.pod = p.Status.PodIP
 		return err == nil && p.Status.Phase == "Running" && b.pod != "" && connect(b.pod)
 	})
@@ -106,12 +108,12 @@ func (b *serviceBench) create(name string, selector m) (string, error) {
 		spec["selector"] = selector
 	}
 	var made struct{ Spec struct{ ClusterIP string } }
-	err := request(b.http, b.base, "POST", servicesPath, m{"apiVersion": "v1", "kind": "Service", "metadata": m{"name": name}, "spec": spec}, &made)
+	err := bed.Request(b.http, b.base, "POST", servicesPath, m{"apiVersion": "v1", "kind": "Service", "metadata": m{"name": name}, "spec": spec}, &made)
 	return made.Spec.ClusterIP, err
 }
 
 func (b *serviceBench) remove(name string) error {
-	return request(b.http, b.base, "DELETE", servicesPath+"/"+name, nil, nil)
+	return bed.Request(b.http, b.base, "DELETE", servicesPath+"/"+name, nil, nil)
 }
 
 // attempt is how long a connection may take: one to an address that nobody has would wait for long.
@@ -164,9 +166,9 @@ func reach(address string) error {
 }
 
 // connecting connects to the Service web again and again.
-func (b *serviceBench) connecting() (times samples, err error) {
+func (b *serviceBench) connecting() (times bed.Samples, err error) {
 	var web struct{ Spec struct{ ClusterIP string } }
-	if err := b.do("GET", servicesPath+"/web", nil, &web); err != nil {
+	if err := b.Do("GET", servicesPath+"/web", nil, &web); err != nil {
 		return nil, err
 	}
 	if err := reach(web.Spec.ClusterIP); err != nil {
@@ -186,7 +188,7 @@ func (b *serviceBench) connecting() (times samples, err error) {
 
 // newService measures from the POST of a Service for the pod to the first connection.
 func (b *serviceBench) newService(when, upstream string) error {
-	var times samples
+	var times bed.Samples
 	for i := range serviceTimes {
 		name := fmt.Sprint("new-", i)
 		began := time.Now()
@@ -202,14 +204,14 @@ func (b *serviceBench) newService(when, upstream string) error {
 			return err
 		}
 	}
-	b.add("POST of a Service to a connection, "+when+", p50", ms(times.p(50)), "ms", "<= 5 ms", upstream)
-	b.add("  p99", ms(times.p(99)), "ms", "<= 20 ms", "")
+	b.Add("POST of a Service to a connection, "+when+", p50", bed.Ms(times.P(50)), "ms", "<= 5 ms", upstream)
+	b.Add("  p99", bed.Ms(times.P(99)), "ms", "<= 20 ms", "")
 	return nil
 }
 
 // newEndpoint measures from the POST of a slice with a ready endpoint to the first connection.
 func (b *serviceBench) newEndpoint() error {
-	var times samples
+	var times bed.Samples
 	for i := range serviceTimes {
 		name := fmt.Sprint("ready-", i)
 		at, err := b.create(name, nil)
@@ -219,7 +221,7 @@ func (b *serviceBench) newEndpoint() error {
 		slice := m{"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": m{"name": name, "labels": m{"kubernetes.io/service-name": name}},
 			"addressType": "IPv4", "ports": []m{{"port": 80}}, "endpoints": []m{{"addresses": []string{b.pod}, "conditions": m{"ready": true}}}}
 		began := time.Now()
-		if err = request(b.http, b.base, "POST", slicesPath, slice, nil); err == nil {
+		if err = bed.Request(b.http, b.base, "POST", slicesPath, slice, nil); err == nil {
 			err = reach(at)
 		}
 		times = append(times, time.Since(began))
@@ -230,14 +232,14 @@ func (b *serviceBench) newEndpoint() error {
 			return err
 		}
 	}
-	b.add(fmt.Sprintf("endpoint ready to a connection, %d Services there, p50", servicesMany), ms(times.p(50)), "ms", "<= 5 ms", "a synced write, and one transaction of the kernel")
-	b.add("  p99", ms(times.p(99)), "ms", "<= 20 ms", "")
+	b.Add(fmt.Sprintf("endpoint ready to a connection, %d Services there, p50", servicesMany), bed.Ms(times.P(50)), "ms", "<= 5 ms", "a synced write, and one transaction of the kernel")
+	b.Add("  p99", bed.Ms(times.P(99)), "ms", "<= 20 ms", "")
 	return nil
 }
 
 // fill makes Services for the pod, from the number that there are to another, and waits until the last has its endpoint.
 func (b *serviceBench) fill(from, to int) error {
-	if _, _, err := hammer(to-from, func(i int) error {
+	if _, _, err := bed.Hammer(to-from, func(i int) error {
 		_, err := b.create(fmt.Sprint("filler-", from+i-1), m{"app": "web"})
 		return err
 	}); err != nil {
@@ -245,7 +247,7 @@ func (b *serviceBench) fill(from, to int) error {
 	}
 	for i := from; i < to; i += max(1, (to-from)/50) {
 		var svc struct{ Spec struct{ ClusterIP string } }
-		err := b.do("GET", fmt.Sprintf("%s/filler-%d", servicesPath, i), nil, &svc)
+		err := b.Do("GET", fmt.Sprintf("%s/filler-%d", servicesPath, i), nil, &svc)
 		if err == nil {
 			err = reach(svc.Spec.ClusterIP)
 		}
@@ -259,11 +261,11 @@ func (b *serviceBench) fill(from, to int) error {
 // hold measures what Services cost that nobody uses.
 func (b *serviceBench) hold() error {
 	rest := func() (pss float64, slab int64, err error) {
-		if err := request(b.http, b.base, "GET", "/debug/pprof/heap?gc=1", nil, nil); err != nil { // not counting garbage
+		if err := bed.Request(b.http, b.base, "GET", "/debug/pprof/heap?gc=1", nil, nil); err != nil { // not counting garbage
 			return 0, 0, err
 		}
 		time.Sleep(20 * time.Second) // so that freed memory is returned and not counted
-		pss, _, _ = memory(b.daemon)
+		pss, _, _ = bed.Memory(b.Daemon)
 		slab, err = kernelSlab()
 		return pss, slab, err
 	}
@@ -279,12 +281,12 @@ func (b *serviceBench) hold() error {
 		return err
 	}
 	const window = 20 * time.Second
-	used := cpu(b.daemon)
+	used := bed.CPU(b.Daemon)
 	time.Sleep(window)
-	used = cpu(b.daemon) - used
-	b.add(fmt.Sprintf("memory to hold %d Services (PSS)", servicesHeld), (after-before)/1024, "MiB", "<= 20 MiB",
+	used = bed.CPU(b.Daemon) - used
+	b.Add(fmt.Sprintf("memory to hold %d Services (PSS)", servicesHeld), (after-before)/1024, "MiB", "<= 20 MiB",
 		fmt.Sprintf("with a slice and Endpoints each; the kernel's slab %+.1f MiB, the whole machine's; upstream +170 MiB", float64(slab-slabBefore)/1024))
-	b.add("  CPU at rest", 100*used/window.Seconds(), "%", "<= 0.5 %", "as without them")
+	b.Add("  CPU at rest", 100*used/window.Seconds(), "%", "<= 0.5 %", "as without them")
 	return nil
 }
 

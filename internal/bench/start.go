@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"minik8s/internal/bench/bed"
 )
 
 // start measures the time from exec on an empty directory until the node is Ready, and until a pod has a node.
-func start(r *report) error {
-	var nodes, scheduled samples
+func start(r *bed.Report) error {
+	var nodes, scheduled bed.Samples
 	for range 5 {
 		n, s, err := startOnce()
 		if err != nil {
@@ -17,22 +19,22 @@ func start(r *report) error {
 		nodes, scheduled = append(nodes, n), append(scheduled, s)
 	}
 	bound := "etcd's first start: fsyncs and an election"
-	r.add("empty directory to node Ready, p50", ms(nodes.p(50)), "ms", "<= 600 ms", bound)
-	r.add("empty directory to a pod scheduled, p50", ms(scheduled.p(50)), "ms", "<= 600 ms", bound)
+	r.Add("empty directory to node Ready, p50", bed.Ms(nodes.P(50)), "ms", "<= 600 ms", bound)
+	r.Add("empty directory to a pod scheduled, p50", bed.Ms(scheduled.P(50)), "ms", "<= 600 ms", bound)
 	return nil
 }
 
 func startOnce() (node, scheduled time.Duration, err error) {
-	d, err := startDaemon(false)
+	d, err := bed.StartDaemon(false)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer func() {
-		if serr := d.stop(); err == nil {
+		if serr := d.Stop(); err == nil {
 			err = serr
 		}
 	}()
-	err = d.until(30*time.Second, func() bool {
+	err = d.Until(30*time.Second, func() bool {
 		var list struct {
 			Items []struct {
 				Status struct {
@@ -40,7 +42,7 @@ func startOnce() (node, scheduled time.Duration, err error) {
 				}
 			}
 		}
-		if d.do("GET", "/api/v1/nodes", nil, &list) != nil {
+		if d.Do("GET", "/api/v1/nodes", nil, &list) != nil {
 			return false
 		}
 		for _, n := range list.Items {
@@ -52,52 +54,52 @@ func startOnce() (node, scheduled time.Duration, err error) {
 		}
 		return false
 	})
-	node = time.Since(d.began)
+	node = time.Since(d.Began)
 	if err != nil {
 		return 0, 0, err
 	}
 	posted := false
-	err = d.until(30*time.Second, func() bool {
+	err = d.Until(30*time.Second, func() bool {
 		if !posted {
-			posted = d.do("POST", podsPath, pod("first", "busybox", "true"), nil) == nil
+			posted = d.Do("POST", bed.PodsPath, bed.Pod("first", "busybox", "true"), nil) == nil
 			return false
 		}
 		var p struct{ Spec struct{ NodeName string } }
-		return d.do("GET", podsPath+"/first", nil, &p) == nil && p.Spec.NodeName != ""
+		return d.Do("GET", bed.PodsPath+"/first", nil, &p) == nil && p.Spec.NodeName != ""
 	})
-	return node, time.Since(d.began), err
+	return node, time.Since(d.Began), err
 }
 
 // idle measures what the daemon and all its processes use with nothing to do.
-func idle(r *report) error {
-	d, err := startDaemon(true)
+func idle(r *bed.Report) error {
+	d, err := bed.StartDaemon(true)
 	if err != nil {
 		return err
 	}
-	err = d.ready()
+	err = d.Ready()
 	if err == nil {
 		time.Sleep(20 * time.Second) // until memory from the start has been returned
-		pss, anon, n := memory(d)
-		r.add("memory at idle (PSS of everything)", pss/1024, "MiB", "<= 48 MiB", fmt.Sprintf("%d processes", n))
-		r.add("memory at idle, anonymous", anon/1024, "MiB", "<= 32 MiB", "Go's heap of etcd, containerd and us")
+		pss, anon, n := bed.Memory(d)
+		r.Add("memory at idle (PSS of everything)", pss/1024, "MiB", "<= 48 MiB", fmt.Sprintf("%d processes", n))
+		r.Add("memory at idle, anonymous", anon/1024, "MiB", "<= 32 MiB", "Go's heap of etcd, containerd and us")
 		const window = 30 * time.Second
-		before := cpu(d)
+		before := bed.CPU(d)
 		time.Sleep(window)
-		used := cpu(d) - before
-		r.add("CPU at idle", 100*used/window.Seconds(), "%", "<= 0.5 %", "of a core; clock ticks of 10 ms")
+		used := bed.CPU(d) - before
+		r.Add("CPU at idle", 100*used/window.Seconds(), "%", "<= 0.5 %", "of a core; clock ticks of 10 ms")
 	}
-	if serr := d.stop(); err == nil {
+	if serr := d.Stop(); err == nil {
 		err = serr
 	}
 	return err
 }
 
 // size is that of the built file.
-func size(r *report) error {
-	st, err := os.Stat(binary)
+func size(r *bed.Report) error {
+	st, err := os.Stat(bed.Binary)
 	if err != nil {
 		return fmt.Errorf("%w: run make build first", err)
 	}
-	r.add("size of the one file", float64(st.Size())/1e6, "MB", "<= 80 MB", "everything linked: etcd, containerd, runc, the keeper")
+	r.Add("size of the one file", float64(st.Size())/1e6, "MB", "<= 80 MB", "everything linked: etcd, containerd, runc, the keeper")
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gorilla/websocket"
 
+	"minik8s/internal/bench/bed"
 	"minik8s/internal/client/remote"
 	"minik8s/internal/machine"
 )
@@ -22,32 +23,32 @@ const (
 
 // streams measures exec and logs through the API server, which passes them on to the kubelet's server, and logs directly
 // at the kubelet's server, which is their lower limit.
-func streams(r *report) error {
-	return withDaemon(true, func(d *daemon) error { return execAndLogs(r, d) })
+func streams(r *bed.Report) error {
+	return bed.WithDaemon(true, func(d *bed.Daemon) error { return execAndLogs(r, d) })
 }
 
-func execAndLogs(r *report, d *daemon) error {
+func execAndLogs(r *bed.Report, d *bed.Daemon) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	ch, err := watch(ctx, d.http, "http://minik8s"+podsPath+"?watch=1")
+	ch, err := bed.Watch(ctx, d.HTTP, "http://minik8s"+bed.PodsPath+"?watch=1")
 	if err != nil {
 		return err
 	}
-	if err := d.until(time.Minute, func() bool { return imagePresent(d) }); err != nil {
+	if err := d.Until(time.Minute, func() bool { return bed.ImagePresent(d) }); err != nil {
 		return err
 	}
-	if err := d.do("POST", podsPath, pod("talks", "busybox", polite...), nil); err != nil {
+	if err := d.Do("POST", bed.PodsPath, bed.Pod("talks", "busybox", bed.Polite...), nil); err != nil {
 		return err
 	}
-	if _, err := wait(ch, time.Minute, func(s seen) bool { return s.Object.Metadata.Name == "talks" && s.Object.Status.Phase == "Running" }); err != nil {
+	if _, err := bed.Wait(ch, time.Minute, func(s bed.Event) bool { return s.Object.Metadata.Name == "talks" && s.Object.Status.Phase == "Running" }); err != nil {
 		return err
 	}
-	c, err := remote.FromKubeconfig(filepath.Join(d.dir, "admin.kubeconfig"), "")
+	c, err := remote.FromKubeconfig(filepath.Join(d.Dir, "admin.kubeconfig"), "")
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	h, base, err := d.secure(1)
+	h, base, err := d.Secure(1)
 	if err != nil {
 		return err
 	}
@@ -62,16 +63,16 @@ func execAndLogs(r *report, d *daemon) error {
 	if err != nil {
 		return err
 	}
-	logs, directLogs, err := alternate(func() error { return read(h, base+podsPath+"/talks/log") },
+	logs, directLogs, err := alternate(func() error { return read(h, base+bed.PodsPath+"/talks/log") },
 		func() error { return read(h, kubelet+"/containerLogs/default/talks/c") })
 	if err != nil {
 		return err
 	}
-	r.add("exec of true in a pod, p50", ms(execs.p(50)), "ms", "", "the time of runc, and a new connection")
-	r.add("  p95", ms(execs.p(95)), "ms", "", "")
-	r.add("  more than directly at the kubelet, p50", ms(execs.p(50)-directExecs.p(50)), "ms", "<= 3 ms", fmt.Sprintf("%.2f ms there", ms(directExecs.p(50))))
-	r.add("a log, p50", ms(logs.p(50)), "ms", "", "")
-	r.add("  more than directly at the kubelet, p50", ms(logs.p(50)-directLogs.p(50)), "ms", "<= 3 ms", fmt.Sprintf("%.2f ms there", ms(directLogs.p(50))))
+	r.Add("exec of true in a pod, p50", bed.Ms(execs.P(50)), "ms", "", "the time of runc, and a new connection")
+	r.Add("  p95", bed.Ms(execs.P(95)), "ms", "", "")
+	r.Add("  more than directly at the kubelet, p50", bed.Ms(execs.P(50)-directExecs.P(50)), "ms", "<= 3 ms", fmt.Sprintf("%.2f ms there", bed.Ms(directExecs.P(50))))
+	r.Add("a log, p50", bed.Ms(logs.P(50)), "ms", "", "")
+	r.Add("  more than directly at the kubelet, p50", bed.Ms(logs.P(50)-directLogs.P(50)), "ms", "<= 3 ms", fmt.Sprintf("%.2f ms there", bed.Ms(directLogs.P(50))))
 	return nil
 }
 
@@ -102,7 +103,7 @@ func kubeletExec(c *http.Client, url string) (func() error, error) {
 
 // alternate measures two ways of doing the same in turn, so that both meet the same load, after a first time that is not
 // counted. Before each there is a pause, for what is cleared away after the one before.
-func alternate(one, other func() error) (a, b samples, err error) {
+func alternate(one, other func() error) (a, b bed.Samples, err error) {
 	timed := func(do func() error) time.Duration {
 		time.Sleep(clearing)
 		began := time.Now()

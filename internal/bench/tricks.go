@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"minik8s/internal/bench/bed"
 )
 
 // tricks measures what each optimisation gains that is not plain code: the figure with it, and the figure of a daemon
 // that is told not to use it. An optimisation without a gain should be removed.
-func tricks(r *report) error {
+func tricks(r *bed.Report) error {
 	for _, t := range []struct {
 		name, without, unit string
 		measure             func(args ...string) (float64, error)
@@ -26,29 +28,29 @@ func tricks(r *report) error {
 		if err != nil {
 			return err
 		}
-		r.add(t.name, with, t.unit, "", fmt.Sprintf("without %s: %s", t.without, format(without, t.unit)))
+		r.Add(t.name, with, t.unit, "", fmt.Sprintf("without %s: %s", t.without, bed.Format(without, t.unit)))
 	}
 	return nil
 }
 
 func startToReady(args ...string) (float64, error) {
-	var times samples
+	var times bed.Samples
 	for range 3 {
 		began := time.Now()
-		if err := withDaemon(false, func(*daemon) error {
+		if err := bed.WithDaemon(false, func(*bed.Daemon) error {
 			times = append(times, time.Since(began))
 			return nil
 		}, args...); err != nil {
 			return 0, err
 		}
 	}
-	return ms(times.p(50)), nil
+	return bed.Ms(times.P(50)), nil
 }
 
 func idleMemory(args ...string) (mib float64, err error) {
-	err = withDaemon(true, func(d *daemon) error {
-		time.Sleep(settled)
-		pss, _, _ := memory(d)
+	err = bed.WithDaemon(true, func(d *bed.Daemon) error {
+		time.Sleep(bed.Settled)
+		pss, _, _ := bed.Memory(d)
 		mib = pss / 1024
 		return nil
 	}, args...)
@@ -57,18 +59,18 @@ func idleMemory(args ...string) (mib float64, err error) {
 
 func loadedMemory(args ...string) (mib float64, err error) {
 	const objects = 10_000
-	err = withDaemon(false, func(d *daemon) error {
-		c, base, err := d.secure(connections)
+	err = bed.WithDaemon(false, func(d *bed.Daemon) error {
+		c, base, err := d.Secure(bed.Connections)
 		if err != nil {
 			return err
 		}
 		data := m{"k": strings.Repeat("x", 8000)}
-		if _, _, err := hammer(objects, func(i int) error {
-			return request(c, base, "POST", cmPath, m{"apiVersion": "v1", "kind": "ConfigMap", "metadata": m{"name": fmt.Sprint("big-", i)}, "data": data}, nil)
+		if _, _, err := bed.Hammer(objects, func(i int) error {
+			return bed.Request(c, base, "POST", bed.ConfigMapsPath, m{"apiVersion": "v1", "kind": "ConfigMap", "metadata": m{"name": fmt.Sprint("big-", i)}, "data": data}, nil)
 		}); err != nil {
 			return err
 		}
-		pss, _, _ := memory(d)
+		pss, _, _ := bed.Memory(d)
 		mib = pss / 1024
 		return nil
 	}, args...)
@@ -76,24 +78,24 @@ func loadedMemory(args ...string) (mib float64, err error) {
 }
 
 func startOfPods(args ...string) (p50 float64, err error) {
-	err = withDaemon(true, func(d *daemon) error {
-		var times samples
+	err = bed.WithDaemon(true, func(d *bed.Daemon) error {
+		var times bed.Samples
 		for i := range 10 {
 			name := fmt.Sprint("pod-", i)
 			began := time.Now()
-			if err := d.do("POST", podsPath, pod(name, "busybox", polite...), nil); err != nil {
+			if err := d.Do("POST", bed.PodsPath, bed.Pod(name, "busybox", bed.Polite...), nil); err != nil {
 				return err
 			}
 			var p struct{ Status struct{ Phase string } }
-			if err := d.until(20*time.Second, func() bool {
-				return d.do("GET", podsPath+"/"+name, nil, &p) == nil && p.Status.Phase == "Running"
+			if err := d.Until(20*time.Second, func() bool {
+				return d.Do("GET", bed.PodsPath+"/"+name, nil, &p) == nil && p.Status.Phase == "Running"
 			}); err != nil {
 				return err
 			}
 			times = append(times, time.Since(began))
 			time.Sleep(300 * time.Millisecond) // until the next sandbox is made
 		}
-		p50 = ms(times.p(50))
+		p50 = bed.Ms(times.P(50))
 		return nil
 	}, args...)
 	return p50, err

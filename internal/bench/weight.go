@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"minik8s/internal/bench/bed"
 )
 
 const (
@@ -21,33 +23,33 @@ const (
 var still = []string{"sleep", "1000000"}
 
 // weight measures what pods cost beside their programs: while they do nothing, and when they are gone.
-func weight(r *report) error {
-	if err := withDaemon(true, func(d *daemon) error { return weighPods(r, d) }); err != nil {
+func weight(r *bed.Report) error {
+	if err := bed.WithDaemon(true, func(d *bed.Daemon) error { return weighPods(r, d) }); err != nil {
 		return err
 	}
-	return withDaemon(true, func(d *daemon) error { return crowded(r, d) }, "--max-pods=600", "--pod-cidr=10.244.0.0/22") // more addresses than a node gets by itself
+	return bed.WithDaemon(true, func(d *bed.Daemon) error { return crowded(r, d) }, "--max-pods=600", "--pod-cidr=10.244.0.0/22") // more addresses than a node gets by itself
 }
 
-func weighPods(r *report, d *daemon) error {
-	time.Sleep(settled)
-	before, _, _ := memory(d)
+func weighPods(r *bed.Report, d *bed.Daemon) error {
+	time.Sleep(bed.Settled)
+	before, _, _ := bed.Memory(d)
 	free := available()
 	if err := runPods(d, "still", 0, weighed); err != nil {
 		return err
 	}
-	time.Sleep(settled)
-	after, _, n := memory(d)
-	own, _, _ := memoryOf("/nowhere", d.cmd.Process.Pid)
-	r.add(fmt.Sprintf("memory a pod adds beside its program, %d idle pods", weighed), (after-before)/1024/weighed, "MiB", "<= 1.0 MiB",
+	time.Sleep(bed.Settled)
+	after, _, n := bed.Memory(d)
+	own, _, _ := bed.MemoryOf("/nowhere", d.Cmd.Process.Pid)
+	r.Add(fmt.Sprintf("memory a pod adds beside its program, %d idle pods", weighed), (after-before)/1024/weighed, "MiB", "<= 1.0 MiB",
 		fmt.Sprintf("PSS; helpers %.2f MiB each (%d processes), the daemon %.2f more for each", (after-own)/1024/weighed, n-1, (own-before)/1024/weighed))
-	r.add("  by the machine's MemAvailable", (free-available())/1024/weighed, "MiB", "", "with the program, its pages of the kernel, namespaces and cgroups")
+	r.Add("  by the machine's MemAvailable", (free-available())/1024/weighed, "MiB", "", "with the program, its pages of the kernel, namespaces and cgroups")
 	if err := runPods(d, "still", weighed, resting); err != nil {
 		return err
 	}
-	time.Sleep(settled)
-	used := cpu(d)
+	time.Sleep(bed.Settled)
+	used := bed.CPU(d)
 	time.Sleep(restTime)
-	r.add(fmt.Sprintf("CPU at rest with %d pods", resting), 100*(cpu(d)-used)/restTime.Seconds(), "%", "<= 0.3 %", "of a core; clock ticks of 10 ms")
+	r.Add(fmt.Sprintf("CPU at rest with %d pods", resting), 100*(bed.CPU(d)-used)/restTime.Seconds(), "%", "<= 0.3 %", "of a core; clock ticks of 10 ms")
 	if err := endPods(d); err != nil {
 		return err
 	}
@@ -60,39 +62,39 @@ func weighPods(r *report, d *daemon) error {
 		}
 	}
 	time.Sleep(restTime)
-	pss, anon, n := memory(d)
-	r.add(fmt.Sprintf("memory %.0f s after %d pods came and went", restTime.Seconds(), passing), pss/1024, "MiB", "<= 60 MiB",
+	pss, anon, n := bed.Memory(d)
+	r.Add(fmt.Sprintf("memory %.0f s after %d pods came and went", restTime.Seconds(), passing), pss/1024, "MiB", "<= 60 MiB",
 		fmt.Sprintf("PSS of %d processes, %.0f MiB anonymous; before them %.0f MiB", n, anon/1024, before/1024))
 	return nil
 }
 
-func crowded(r *report, d *daemon) error {
+func crowded(r *bed.Report, d *bed.Daemon) error {
 	began := time.Now()
 	if err := runPods(d, "crowd", 0, crowd); err != nil {
 		return err
 	}
-	r.add(fmt.Sprintf("%d pods on one node: all Running", crowd), time.Since(began).Seconds(), "s", "<= 12 s", "")
-	time.Sleep(settled)
-	pss, anon, n := memory(d)
-	r.add(fmt.Sprintf("%d pods on one node: memory of daemon and helpers", crowd), pss/1024, "MiB", "<= 500 MiB", fmt.Sprintf("PSS of %d processes, %.0f MiB anonymous", n, anon/1024))
+	r.Add(fmt.Sprintf("%d pods on one node: all Running", crowd), time.Since(began).Seconds(), "s", "<= 12 s", "")
+	time.Sleep(bed.Settled)
+	pss, anon, n := bed.Memory(d)
+	r.Add(fmt.Sprintf("%d pods on one node: memory of daemon and helpers", crowd), pss/1024, "MiB", "<= 500 MiB", fmt.Sprintf("PSS of %d processes, %.0f MiB anonymous", n, anon/1024))
 	return endPods(d)
 }
 
 // runPods creates pods of still and waits until all of them run.
-func runPods(d *daemon, prefix string, from, to int) error {
+func runPods(d *bed.Daemon, prefix string, from, to int) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	ch, err := watch(ctx, d.http, "http://minik8s"+podsPath+"?watch=1")
+	ch, err := bed.Watch(ctx, d.HTTP, "http://minik8s"+bed.PodsPath+"?watch=1")
 	if err != nil {
 		return err
 	}
-	if _, _, err := hammer(to-from, func(i int) error {
-		return d.do("POST", podsPath, pod(fmt.Sprintf("%s-%d", prefix, from+i), "busybox", still...), nil)
+	if _, _, err := bed.Hammer(to-from, func(i int) error {
+		return d.Do("POST", bed.PodsPath, bed.Pod(fmt.Sprintf("%s-%d", prefix, from+i), "busybox", still...), nil)
 	}); err != nil {
 		return err
 	}
 	up := map[string]bool{}
-	_, err = wait(ch, 3*time.Minute, func(e seen) bool {
+	_, err = bed.Wait(ch, 3*time.Minute, func(e bed.Event) bool {
 		if e.Object.Status.Phase == "Running" && strings.HasPrefix(e.Object.Metadata.Name, prefix+"-") {
 			up[e.Object.Metadata.Name] = true
 		}
@@ -106,16 +108,16 @@ func runPods(d *daemon, prefix string, from, to int) error {
 
 // endPods deletes all pods at once and waits until none is there. The program does not heed SIGTERM, as a container's first process;
 // with no grace period at all the pods would be gone before their containers, and the next ones find no room.
-func endPods(d *daemon) error {
-	if err := d.do("DELETE", podsPath+"?gracePeriodSeconds=1", nil, nil); err != nil {
+func endPods(d *bed.Daemon) error {
+	if err := d.Do("DELETE", bed.PodsPath+"?gracePeriodSeconds=1", nil, nil); err != nil {
 		return err
 	}
 	var list struct {
 		Items []struct{ Metadata struct{ Name string } }
 	}
-	return d.until(2*time.Minute, func() bool {
+	return d.Until(2*time.Minute, func() bool {
 		time.Sleep(50 * time.Millisecond) // the question costs, too
-		return d.do("GET", podsPath+"?limit=1", nil, &list) == nil && len(list.Items) == 0
+		return d.Do("GET", bed.PodsPath+"?limit=1", nil, &list) == nil && len(list.Items) == 0
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"minik8s/internal/api"
+	"minik8s/internal/bench/bed"
 	"minik8s/internal/client"
 	"minik8s/internal/hosts"
 )
@@ -20,7 +21,7 @@ import (
 const joined = 5 // how often a worker is measured
 
 // workers measures a worker beside a master on another host: joining, starting again, and what it weighs.
-func workers(r *report) (err error) {
+func workers(r *bed.Report) (err error) {
 	binary, lab, err := newLab()
 	if err != nil {
 		return err
@@ -55,21 +56,21 @@ func workers(r *report) (err error) {
 	if err != nil {
 		return err
 	}
-	r.add("worker: nothing to Ready, with joining, p50", ms(joins.p(50)), "ms", "<= 500 ms", "two certificates, the Node, its range")
-	r.add("  an earlier worker to Ready, p50", ms(again.p(50)), "ms", "<= 500 ms", "")
+	r.Add("worker: nothing to Ready, with joining, p50", bed.Ms(joins.P(50)), "ms", "<= 500 ms", "two certificates, the Node, its range")
+	r.Add("  an earlier worker to Ready, p50", bed.Ms(again.P(50)), "ms", "<= 500 ms", "")
 	if err := followNodes(r, m, w); err != nil {
 		return err
 	}
 	time.Sleep(20 * time.Second) // until memory from the start has been returned
-	pss, anon, n := memoryOf(w.Dir(), w.Pid())
-	r.add("worker alone, memory at idle (PSS)", pss/1024, "MiB", "<= 26 MiB", fmt.Sprintf("%d processes", n))
-	r.add("  anonymous", anon/1024, "MiB", "<= 14 MiB", "")
+	pss, anon, n := bed.MemoryOf(w.Dir(), w.Pid())
+	r.Add("worker alone, memory at idle (PSS)", pss/1024, "MiB", "<= 26 MiB", fmt.Sprintf("%d processes", n))
+	r.Add("  anonymous", anon/1024, "MiB", "<= 14 MiB", "")
 	return nil
 }
 
 // joinTimes measures from the start of the daemon until its Node is Ready: of a machine that was set up anew, and of one
 // that had joined.
-func joinTimes(m, w *hosts.Host, flags []string) (joins, again samples, err error) {
+func joinTimes(m, w *hosts.Host, flags []string) (joins, again bed.Samples, err error) {
 	c, err := m.API()
 	if err != nil {
 		return nil, nil, err

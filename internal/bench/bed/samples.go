@@ -1,4 +1,4 @@
-package main
+package bed
 
 import (
 	"os"
@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// samples are the times of an operation that was done many times.
-type samples []time.Duration
+// Samples are the times of an operation that was done many times.
+type Samples []time.Duration
 
-// p returns a percentile.
-func (s samples) p(percent int) time.Duration {
+// P returns a percentile.
+func (s Samples) P(percent int) time.Duration {
 	if len(s) == 0 {
 		return 0
 	}
@@ -21,23 +21,23 @@ func (s samples) p(percent int) time.Duration {
 	return sorted[min(len(sorted)-1, len(sorted)*percent/100)]
 }
 
-// ms is a time in milliseconds.
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+// Ms is a time in milliseconds.
+func Ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// connections is how many requests are under way at a time.
-const connections = 16
+// Connections is how many requests are under way at a time.
+const Connections = 16
 
-// hammer calls do n times over several connections and returns the rate and the times.
-func hammer(n int, do func(i int) error) (perSecond float64, times samples, err error) {
+// Hammer calls do n times over several connections and returns the rate and the times.
+func Hammer(n int, do func(i int) error) (perSecond float64, times Samples, err error) {
 	var next atomic.Int64
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	began := time.Now()
-	for range connections {
+	for range Connections {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			var own samples
+			var own Samples
 			for {
 				i := int(next.Add(1))
 				if i > n {
@@ -61,15 +61,15 @@ func hammer(n int, do func(i int) error) (perSecond float64, times samples, err 
 	return float64(n) / time.Since(began).Seconds(), times, err
 }
 
-// calibrate measures how long this machine takes to write and sync 1 kB. A write cannot be faster.
-func calibrate(dir string) (time.Duration, error) {
+// Calibrate measures how long this machine takes to write and sync 1 kB. A write cannot be faster.
+func Calibrate(dir string) (time.Duration, error) {
 	f, err := os.CreateTemp(dir, "sync")
 	if err != nil {
 		return 0, err
 	}
 	defer os.Remove(f.Name()) //nolint:errcheck // in a directory that goes
 	defer f.Close()           //nolint:errcheck // as above
-	var times samples
+	var times Samples
 	buf := make([]byte, 1024)
 	for range 50 {
 		began := time.Now()
@@ -81,5 +81,5 @@ func calibrate(dir string) (time.Duration, error) {
 		}
 		times = append(times, time.Since(began))
 	}
-	return times.p(50), nil
+	return times.P(50), nil
 }

@@ -1,9 +1,9 @@
-package main
+package bed
 
 import "fmt"
 
-// figure is one line of the report.
-type figure struct {
+// Figure is one line of the report.
+type Figure struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
@@ -11,22 +11,22 @@ type figure struct {
 	Bound string  `json:"bound"` // what limits it, measured in the same run if possible
 }
 
-// report collects figures.
-type report struct {
+// Report collects figures.
+type Report struct {
 	Date    string   `json:"date"`
 	Cores   int      `json:"cores"`
 	Load    string   `json:"load"` // of the machine, before the run
-	Figures []figure `json:"figures"`
+	Figures []Figure `json:"figures"`
 }
 
-// add takes a figure and prints it.
-func (r *report) add(name string, value float64, unit, reach, bound string) {
-	r.Figures = append(r.Figures, figure{name, value, unit, reach, bound})
-	fmt.Printf("%-52s %10s   reach %-16s %s\n", name, format(value, unit), reach, bound)
+// Add takes a figure and prints it.
+func (r *Report) Add(name string, value float64, unit, reach, bound string) {
+	r.Figures = append(r.Figures, Figure{name, value, unit, reach, bound})
+	fmt.Printf("%-52s %10s   reach %-16s %s\n", name, Format(value, unit), reach, bound)
 }
 
-// format is a value with its unit, with as many digits as are worth reading.
-func format(v float64, unit string) string {
+// Format is a value with its unit, with as many digits as are worth reading.
+func Format(v float64, unit string) string {
 	switch {
 	case unit == "/s" || v >= 1000:
 		return fmt.Sprintf("%.0f %s", v, unit)

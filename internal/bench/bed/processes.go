@@ -1,4 +1,4 @@
-package main
+package bed
 
 import (
 	"bufio"
@@ -28,10 +28,10 @@ func processes(dir string, pid int) []string {
 	return out
 }
 
-// memory returns the proportional and the anonymous size in KiB.
-func memory(d *daemon) (pss, anon float64, n int) { return memoryOf(d.dir, d.cmd.Process.Pid) }
+// Memory returns the proportional and the anonymous size in KiB.
+func Memory(d *Daemon) (pss, anon float64, n int) { return MemoryOf(d.Dir, d.Cmd.Process.Pid) }
 
-func memoryOf(dir string, pid int) (pss, anon float64, n int) {
+func MemoryOf(dir string, pid int) (pss, anon float64, n int) {
 	for _, p := range processes(dir, pid) {
 		f, err := os.Open(p + "/smaps_rollup")
 		if err != nil {
@@ -59,24 +59,24 @@ func memoryOf(dir string, pid int) (pss, anon float64, n int) {
 	return pss, anon, n
 }
 
-// cpu returns the seconds of processor time used so far.
-func cpu(d *daemon) float64 { return cpuUsed(d.dir, d.cmd.Process.Pid) }
+// CPU returns the seconds of processor time used so far.
+func CPU(d *Daemon) float64 { return CPUOf(d.Dir, d.Cmd.Process.Pid) }
 
-// cpuUsed is that of the daemon of a directory and its processes.
-func cpuUsed(dir string, pid int) float64 {
+// CPUOf is that of the daemon of a directory and its processes.
+func CPUOf(dir string, pid int) float64 {
 	var used float64
 	for _, p := range processes(dir, pid) {
 		b, err := os.ReadFile(p + "/stat")
 		if err != nil {
 			continue
 		}
-		used += cpuIn(b)
+		used += CPUIn(b)
 	}
 	return used
 }
 
-// cpuIn is the CPU time in a /proc/PID/stat, in seconds.
-func cpuIn(stat []byte) float64 {
+// CPUIn is the CPU time in a /proc/PID/stat, in seconds.
+func CPUIn(stat []byte) float64 {
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	f := strings.Fields(rest)
 	if len(f) < 13 {
@@ -91,5 +91,5 @@ func cpuIn(stat []byte) float64 {
 	return ticks / 100
 }
 
-// settled is the time after the start when everything that is done only once is done.
-const settled = 12 * time.Second
+// Settled is the time after the start when everything that is done only once is done.
+const Settled = 12 * time.Second

@@ -1,4 +1,4 @@
-package main
+package bed
 
 import (
 	"bufio"
@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// seen is an event of a watch, with the time when it arrived.
-type seen struct {
-	at   time.Time
-	Type string `json:"type"`
+// Event is an event of a watch, with the time when it arrived.
+type Event struct {
+	At   time.Time `json:"-"`
+	Type string    `json:"type"`
 	// Object has the fields that the bench reads of a pod, node or ConfigMap.
 	Object struct {
 		Metadata struct {
@@ -28,8 +28,8 @@ type seen struct {
 	} `json:"object"`
 }
 
-// watch opens a watch and sends its events until ctx ends.
-func watch(ctx context.Context, c *http.Client, url string) (<-chan seen, error) {
+// Watch opens a watch and sends its events until ctx ends.
+func Watch(ctx context.Context, c *http.Client, url string) (<-chan Event, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func watch(ctx context.Context, c *http.Client, url string) (<-chan seen, error)
 	if resp.StatusCode != http.StatusOK {
 		return nil, errors.New("watch: " + resp.Status)
 	}
-	out := make(chan seen, 4096)
+	out := make(chan Event, 4096)
 	go func() {
 		defer close(out)
 		defer resp.Body.Close() //nolint:errcheck // it was only read
@@ -51,7 +51,7 @@ func watch(ctx context.Context, c *http.Client, url string) (<-chan seen, error)
 			if err != nil {
 				return
 			}
-			e := seen{at: time.Now()}
+			e := Event{At: time.Now()}
 			if json.Unmarshal(line, &e) == nil {
 				out <- e
 			}
@@ -60,21 +60,21 @@ func watch(ctx context.Context, c *http.Client, url string) (<-chan seen, error)
 	return out, nil
 }
 
-// wait reads events until ok returns true, and returns that event. It fails after limit.
-func wait(ch <-chan seen, limit time.Duration, ok func(seen) bool) (seen, error) {
+// Wait reads events until ok returns true, and returns that event. It fails after limit.
+func Wait(ch <-chan Event, limit time.Duration, ok func(Event) bool) (Event, error) {
 	t := time.NewTimer(limit)
 	defer t.Stop()
 	for {
 		select {
 		case e, open := <-ch:
 			if !open {
-				return seen{}, errors.New("the watch ended")
+				return Event{}, errors.New("the watch ended")
 			}
 			if ok(e) {
 				return e, nil
 			}
 		case <-t.C:
-			return seen{}, errors.New("what was waited for did not come")
+			return Event{}, errors.New("what was waited for did not come")
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package bed
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 // measured is a value of Go's benchmarks with its unit, such as "0.91 of-nginx".
 var measured = regexp.MustCompile(`([0-9.e+-]+) ([A-Za-z0-9/-]+)`)
 
-// benchmark runs a benchmark of a package so often and returns its figures, by the name of its part ("" if it has none) and their
+// Benchmark runs a benchmark of a package so often and returns its figures, by the name of its part ("" if it has none) and their
 // units.
-func benchmark(pkg, name string, times int) (map[string]map[string]float64, error) {
+func Benchmark(pkg, name string, times int) (map[string]map[string]float64, error) {
 	out, err := exec.Command("go", "test", "-run=^$", "-bench=^"+name+"$", fmt.Sprintf("-benchtime=%dx", times), pkg).CombinedOutput()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %s", name, err, out)
