@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"strings"
 	"sync"
@@ -18,14 +17,11 @@ import (
 	"minik8s/internal/hosts"
 )
 
-// loadedFor is how long three masters are written to without a pause. The figure that is asked for is an hour's.
-var loadedFor = flag.Duration("for", 30*time.Second, "how long the part elections loads three masters")
-
 const electionWriters = 32
 
 // elections counts how often another master leads although none was lost, while three masters have as many writes and reads
-// as they take, and says what they cost at rest.
-func elections(r *bed.Report) (err error) {
+// as they take for as long as loaded says. It also measures what they cost at rest.
+func elections(r *bed.Report, loaded time.Duration) (err error) {
 	_, lab, err := newLab()
 	if err != nil {
 		return err
@@ -39,12 +35,12 @@ func elections(r *bed.Report) (err error) {
 	before, began := cpuOf(all), time.Now()
 	time.Sleep(10 * time.Second)
 	r.Add("three masters: CPU at rest, each", 100*(cpuOf(all)-before)/time.Since(began).Seconds()/3, "%", "", "of a core; ticks of Raft every 50 ms")
-	changes, writes, failed, err := underLoad(all)
+	changes, writes, failed, err := underLoad(all, loaded)
 	if err != nil {
 		return err
 	}
-	r.Add(fmt.Sprintf("changes of the leader in %s of full load", *loadedFor), float64(changes), "", "0", "asked for is an hour: -for=1h")
-	r.Add("  writes meanwhile", float64(writes)/loadedFor.Seconds(), "/s", "", fmt.Sprintf("%d clients, %d writes failed", electionWriters, failed))
+	r.Add(fmt.Sprintf("changes of the leader in %s of full load", loaded), float64(changes), "", "0", "asked for is an hour: -for=1h")
+	r.Add("  writes meanwhile", float64(writes)/loaded.Seconds(), "/s", "", fmt.Sprintf("%d clients, %d writes failed", electionWriters, failed))
 	return nil
 }
 
@@ -85,8 +81,8 @@ func cpuOf(all []*hosts.Host) (sum float64) {
 }
 
 // underLoad writes and reads through all masters, and counts how often another one leads.
-func underLoad(all []*hosts.Host) (changes int, writes, failed int64, err error) {
-	ctx, stop := context.WithTimeout(context.Background(), *loadedFor)
+func underLoad(all []*hosts.Host, loaded time.Duration) (changes int, writes, failed int64, err error) {
+	ctx, stop := context.WithTimeout(context.Background(), loaded)
 	defer stop()
 	var done, bad atomic.Int64
 	var wg sync.WaitGroup

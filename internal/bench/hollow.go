@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -27,17 +26,14 @@ import (
 	"minik8s/internal/kubelet/node"
 )
 
-// hollowNodes is how many workers without containers the part hollow has.
-var hollowNodes = flag.Int("hollow", 1000, "how many workers without containers the part hollow has")
-
 const (
 	hollowRest  = 30 * time.Second // over which processor time is measured
 	hollowJoins = 16               // that register at once
 )
 
-// hollow measures one master with many workers: each has the real connection, identity, heartbeats and watches of a
+// hollow measures one master with so many workers: each has the real connection, identity, heartbeats and watches of a
 // kubelet, and no containers. They run in this process, so that what the daemon uses is the master's alone.
-func hollow(r *bed.Report) error {
+func hollow(r *bed.Report, workers int) error {
 	return bed.WithDaemon(false, func(d *bed.Daemon) error {
 		before, _, _ := bed.Memory(d)
 		ctx, stop := context.WithCancel(context.Background())
@@ -45,11 +41,11 @@ func hollow(r *bed.Report) error {
 		defer running.Wait()
 		defer stop()
 		began := time.Now()
-		if err := joinHollow(ctx, d, &running); err != nil {
+		if err := joinHollow(ctx, d, workers, &running); err != nil {
 			return err
 		}
 		joining := time.Since(began)
-		if err := d.Until(2*time.Minute, func() bool { n, err := readyNodes(d); return err == nil && n >= *hollowNodes }); err != nil {
+		if err := d.Until(2*time.Minute, func() bool { n, err := readyNodes(d); return err == nil && n >= workers }); err != nil {
 			return err
 		}
 		time.Sleep(20 * time.Second) // until memory that only the joining needed has been returned
@@ -57,8 +53,8 @@ func hollow(r *bed.Report) error {
 		time.Sleep(hollowRest)
 		cores := (bed.CPU(d) - used) / time.Since(at).Seconds()
 		pss, anon, _ := bed.Memory(d)
-		n := float64(*hollowNodes)
-		r.Add(fmt.Sprintf("%d hollow workers on a master: CPU at rest", *hollowNodes), cores, "cores", "<= 0.5 cores", "a heartbeat of each every 10 s, and its status every 5 min to all others")
+		n := float64(workers)
+		r.Add(fmt.Sprintf("%d hollow workers on a master: CPU at rest", workers), cores, "cores", "<= 0.5 cores", "a heartbeat of each every 10 s, and its status every 5 min to all others")
 		r.Add("  memory (PSS)", pss/1024, "MiB", "<= 300 MiB", fmt.Sprintf("%.0f MiB without them; three watches each", before/1024))
 		r.Add("  anonymous, of each", anon/n, "KiB", "", "")
 		r.Add("  joining, all of them", joining.Seconds(), "s", "", "each Node is told to all that are there already")
@@ -67,7 +63,7 @@ func hollow(r *bed.Report) error {
 }
 
 // joinHollow starts the workers. running counts what ends with ctx.
-func joinHollow(ctx context.Context, d *bed.Daemon, running *sync.WaitGroup) error {
+func joinHollow(ctx context.Context, d *bed.Daemon, workers int, running *sync.WaitGroup) error {
 	ca, err := certs.OpenAuthority(filepath.Join(d.Dir, "pki"), "minik8s-ca")
 	if err != nil {
 		return err
@@ -78,9 +74,9 @@ func joinHollow(ctx context.Context, d *bed.Daemon, running *sync.WaitGroup) err
 	}
 	defer os.RemoveAll(keys) //nolint:errcheck // a directory of our own
 	turn := make(chan struct{}, hollowJoins)
-	errs := make(chan error, *hollowNodes)
+	errs := make(chan error, workers)
 	var joining sync.WaitGroup
-	for i := range *hollowNodes {
+	for i := range workers {
 		joining.Go(func() {
 			turn <- struct{}{}
 			defer func() { <-turn }()

@@ -26,9 +26,9 @@ var parts = []part{
 	{"idle", idle},
 	{"workers", workers},
 	{"elsewhere", elsewhere},
-	{"masters", masterFigures},
-	{"elections", elections},
-	{"hollow", hollow},
+	{"masters", func(r *bed.Report) error { return masterFigures(r, *leadersKilled) }},
+	{"elections", func(r *bed.Report) error { return elections(r, *loadedFor) }},
+	{"hollow", func(r *bed.Report) error { return hollow(r, *hollowWorkers) }},
 	{"flush", flushed},
 	{"api", apiFigures},
 	{"scheduler", schedulerFigures},
@@ -49,6 +49,13 @@ var parts = []part{
 	{"streams", streams},
 	{"tricks", tricks},
 }
+
+// How much some parts measure.
+var (
+	loadedFor     = flag.Duration("for", 30*time.Second, "how long the part elections loads three masters") // an hour is asked for
+	leadersKilled = flag.Int("kills", 20, "how often the part masters kills the leader")                    // 100 times are asked for
+	hollowWorkers = flag.Int("hollow", 1000, "how many workers without containers the part hollow has")
+)
 
 func main() {
 	hosttest.Main()

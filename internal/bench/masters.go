@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"strings"
@@ -24,17 +23,15 @@ import (
 	"minik8s/internal/membership"
 )
 
-// leadersKilled is how often the leader of three masters is killed. The figure that is asked for is the worst of 100.
-var leadersKilled = flag.Int("kills", 20, "how often the part masters kills the leader")
-
 const (
 	readers   = 64              // that get at once
 	readFor   = 3 * time.Second // from each master
 	betweenOf = 2 * time.Second // a killed master's return and the next kill
 )
 
-// masterFigures measures three masters beside one: reads on one that follows, and what the loss of the leader costs.
-func masterFigures(r *bed.Report) (err error) {
+// masterFigures measures three masters beside one: reads on one that follows, and what the loss of the leader costs, in
+// so many kills.
+func masterFigures(r *bed.Report, kills int) (err error) {
 	_, lab, err := newLab()
 	if err != nil {
 		return err
@@ -82,7 +79,7 @@ func masterFigures(r *bed.Report) (err error) {
 		return err
 	}
 	r.Add("gets/s on a following master, of a single one's", follower/alone, "x", ">= 0.5", fmt.Sprintf("%.0f/s and %.0f/s, %d readers", follower, alone, readers))
-	return leaderLost(r, all)
+	return leaderLost(r, all, kills)
 }
 
 // readRate is how many gets a second a master answers over its socket.
@@ -140,10 +137,10 @@ func voters(h *hosts.Host) (n int, leader string, err error) {
 
 // leaderLost kills the leader again and again, while another master is written to without a pause and a pod is created
 // right after.
-func leaderLost(r *bed.Report, all []*hosts.Host) error {
+func leaderLost(r *bed.Report, all []*hosts.Host, kills int) error {
 	var gaps, bound bed.Samples
 	failed := 0
-	for i := range *leadersKilled {
+	for i := range kills {
 		var leader string
 		if err := poll(func() bool { _, name, err := voters(all[i%3]); leader = name; return err == nil && name != "" }); err != nil {
 			return err
