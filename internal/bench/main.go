@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"minik8s/internal/bench/bed"
+	"minik8s/internal/bench/machines"
 	"minik8s/internal/machine"
 	"minik8s/internal/network/hosttest"
 )
@@ -21,14 +22,14 @@ type part struct {
 }
 
 var parts = []part{
-	{"size", size},
-	{"start", start},
-	{"idle", idle},
-	{"workers", workers},
-	{"elsewhere", elsewhere},
-	{"masters", func(r *bed.Report) error { return masterFigures(r, *leadersKilled) }},
-	{"elections", func(r *bed.Report) error { return elections(r, *loadedFor) }},
-	{"hollow", func(r *bed.Report) error { return hollow(r, *hollowWorkers) }},
+	{"size", machines.Size},
+	{"start", machines.Start},
+	{"idle", machines.Idle},
+	{"workers", machines.Workers},
+	{"elsewhere", machines.Elsewhere},
+	{"masters", func(r *bed.Report) error { return machines.Masters(r, *leadersKilled) }},
+	{"elections", func(r *bed.Report) error { return machines.Elections(r, *loadedFor) }},
+	{"hollow", func(r *bed.Report) error { return machines.Hollow(r, *hollowWorkers) }},
 	{"flush", flushed},
 	{"api", apiFigures},
 	{"scheduler", schedulerFigures},
@@ -47,7 +48,7 @@ var parts = []part{
 	{"gpu", gpuFigures},
 	{"workflows", workflowFigures},
 	{"streams", streams},
-	{"tricks", tricks},
+	{"tricks", machines.Tricks},
 }
 
 // How much some parts measure.

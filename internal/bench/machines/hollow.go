@@ -1,4 +1,4 @@
-package main
+package machines
 
 import (
 	"context"
@@ -31,9 +31,9 @@ const (
 	hollowJoins = 16               // that register at once
 )
 
-// hollow measures one master with so many workers: each has the real connection, identity, heartbeats and watches of a
+// Hollow measures one master with so many workers: each has the real connection, identity, heartbeats and watches of a
 // kubelet, and no containers. They run in this process, so that what the daemon uses is the master's alone.
-func hollow(r *bed.Report, workers int) error {
+func Hollow(r *bed.Report, workers int) error {
 	return bed.WithDaemon(false, func(d *bed.Daemon) error {
 		before, _, _ := bed.Memory(d)
 		ctx, stop := context.WithCancel(context.Background())

@@ -1,4 +1,4 @@
-package main
+package machines
 
 import (
 	"context"
@@ -29,9 +29,9 @@ const (
 	betweenOf = 2 * time.Second // a killed master's return and the next kill
 )
 
-// masterFigures measures three masters beside one: reads on one that follows, and what the loss of the leader costs, in
+// Masters measures three masters beside one: reads on one that follows, and what the loss of the leader costs, in
 // so many kills.
-func masterFigures(r *bed.Report, kills int) (err error) {
+func Masters(r *bed.Report, kills int) (err error) {
 	_, lab, err := newLab()
 	if err != nil {
 		return err

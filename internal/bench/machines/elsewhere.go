@@ -1,4 +1,4 @@
-package main
+package machines
 
 import (
 	"context"
@@ -24,9 +24,9 @@ const (
 	losses       = 5
 )
 
-// elsewhere measures how long the replicas of a lost worker take to run on another one, from the moment that their eviction
+// Elsewhere measures how long the replicas of a lost worker take to run on another one, from the moment that their eviction
 // is allowed: when the taint is there that they do not tolerate.
-func elsewhere(r *bed.Report) (err error) {
+func Elsewhere(r *bed.Report) (err error) {
 	_, lab, err := newLab()
 	if err != nil {
 		return err

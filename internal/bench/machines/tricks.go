@@ -1,4 +1,4 @@
-package main
+package machines
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"minik8s/internal/bench/bed"
 )
 
-// tricks measures what each optimisation gains that is not plain code: the figure with it, and the figure of a daemon
+// Tricks measures what each optimisation gains that is not plain code: the figure with it, and the figure of a daemon
 // that is told not to use it. An optimisation without a gain should be removed.
-func tricks(r *bed.Report) error {
+func Tricks(r *bed.Report) error {
 	for _, t := range []struct {
 		name, without, unit string
 		measure             func(args ...string) (float64, error)
@@ -64,9 +64,9 @@ func loadedMemory(args ...string) (mib float64, err error) {
 		if err != nil {
 			return err
 		}
-		data := m{"k": strings.Repeat("x", 8000)}
+		data := bed.M{"k": strings.Repeat("x", 8000)}
 		if _, _, err := bed.Hammer(objects, func(i int) error {
-			return bed.Request(c, base, "POST", bed.ConfigMapsPath, m{"apiVersion": "v1", "kind": "ConfigMap", "metadata": m{"name": fmt.Sprint("big-", i)}, "data": data}, nil)
+			return bed.Request(c, base, "POST", bed.ConfigMapsPath, bed.M{"apiVersion": "v1", "kind": "ConfigMap", "metadata": bed.M{"name": fmt.Sprint("big-", i)}, "data": data}, nil)
 		}); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package main
+package machines
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"minik8s/internal/bench/bed"
 )
 
-// start measures the time from exec on an empty directory until the node is Ready, and until a pod has a node.
-func start(r *bed.Report) error {
+// Start measures the time from exec on an empty directory until the node is Ready, and until a pod has a node.
+func Start(r *bed.Report) error {
 	var nodes, scheduled bed.Samples
 	for range 5 {
 		n, s, err := startOnce()
@@ -70,8 +70,8 @@ func startOnce() (node, scheduled time.Duration, err error) {
 	return node, time.Since(d.Began), err
 }
 
-// idle measures what the daemon and all its processes use with nothing to do.
-func idle(r *bed.Report) error {
+// Idle measures what the daemon and all its processes use with nothing to do.
+func Idle(r *bed.Report) error {
 	d, err := bed.StartDaemon(true)
 	if err != nil {
 		return err
@@ -94,8 +94,8 @@ func idle(r *bed.Report) error {
 	return err
 }
 
-// size is that of the built file.
-func size(r *bed.Report) error {
+// Size is that of the built file.
+func Size(r *bed.Report) error {
 	st, err := os.Stat(bed.Binary)
 	if err != nil {
 		return fmt.Errorf("%w: run make build first", err)

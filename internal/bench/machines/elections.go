@@ -1,4 +1,4 @@
-package main
+package machines
 
 import (
 	"context"
@@ -19,9 +19,9 @@ import (
 
 const electionWriters = 32
 
-// elections counts how often another master leads although none was lost, while three masters have as many writes and reads
+// Elections counts how often another master leads although none was lost, while three masters have as many writes and reads
 // as they take for as long as loaded says. It also measures what they cost at rest.
-func elections(r *bed.Report, loaded time.Duration) (err error) {
+func Elections(r *bed.Report, loaded time.Duration) (err error) {
 	_, lab, err := newLab()
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package machines
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 
 const joined = 5 // how often a worker is measured
 
-// workers measures a worker beside a master on another host: joining, starting again, and what it weighs.
-func workers(r *bed.Report) (err error) {
+// Workers measures a worker beside a master on another host: joining, starting again, and what it weighs.
+func Workers(r *bed.Report) (err error) {
 	binary, lab, err := newLab()
 	if err != nil {
 		return err
