@@ -11,6 +11,7 @@ import (
 
 	"minik8s/internal/bench/bed"
 	"minik8s/internal/bench/machines"
+	"minik8s/internal/bench/objects"
 	"minik8s/internal/machine"
 	"minik8s/internal/network/hosttest"
 )
@@ -31,11 +32,11 @@ var parts = []part{
 	{"elections", func(r *bed.Report) error { return machines.Elections(r, *loadedFor) }},
 	{"hollow", func(r *bed.Report) error { return machines.Hollow(r, *hollowWorkers) }},
 	{"flush", flushed},
-	{"api", apiFigures},
-	{"scheduler", schedulerFigures},
+	{"api", objects.API},
+	{"scheduler", objects.Scheduler},
 	{"workloads", workloads},
-	{"many", endToEnd},
-	{"big", big},
+	{"many", objects.Many},
+	{"big", objects.Big},
 	{"pods", pods},
 	{"weight", weight},
 	{"network", networkFigures},

@@ -1,4 +1,4 @@
-package main
+package objects
 
 import (
 	"context"
@@ -16,13 +16,16 @@ const (
 	gets    = 40000
 )
 
+// m is an object as JSON.
+type m = bed.M
+
 // kilobyte is a ConfigMap of about 1 kB.
 func kilobyte(name string) m {
 	return m{"apiVersion": "v1", "kind": "ConfigMap", "metadata": m{"name": name}, "data": m{"k": strings.Repeat("x", 850)}}
 }
 
-// apiFigures measures the API over TLS, with the client on the same cores.
-func apiFigures(r *bed.Report) error {
+// API measures the API over TLS, with the client on the same cores.
+func API(r *bed.Report) error {
 	return bed.WithDaemon(false, func(d *bed.Daemon) error { return overTLS(r, d) })
 }
 

@@ -1,4 +1,4 @@
-package main
+package objects
 
 import (
 	"context"
@@ -25,10 +25,10 @@ const (
 	antiGroups = 20
 )
 
-// schedulerFigures measures the scheduler alone, in this process, with an API that answers at once: nodes without
+// Scheduler measures the scheduler alone, in this process, with an API that answers at once: nodes without
 // machines, waiting pods, and bindings that are only counted. The time is from when the scheduler has the first pod
 // until the last binding.
-func schedulerFigures(r *bed.Report) error {
+func Scheduler(r *bed.Report) error {
 	bound := fmt.Sprintf("%d nodes, %d pods, in process, bindings only counted", schedulerNodes, schedulerPods)
 	for _, kind := range []struct {
 		name, reach string

@@ -1,4 +1,4 @@
-package main
+package objects
 
 import (
 	"context"
@@ -17,9 +17,9 @@ func hollowNodeJSON(name string) m {
 			"conditions": []m{{"type": "Ready", "status": "True", "reason": "Hollow", "message": "it has no machine"}}}}
 }
 
-// endToEnd measures pods that are created, bound and watched through the API and etcd on nodes without machines. Then
+// Many measures pods that are created, bound and watched through the API and etcd on nodes without machines. Then
 // it measures the master's memory with many of both.
-func endToEnd(r *bed.Report) (err error) {
+func Many(r *bed.Report) (err error) {
 	// A range for each of 5,000 nodes, which have no machines: that none of them says anything is not measured here.
 	d, err := bed.StartDaemon(false, "--role=master", "--cluster-cidr=10.128.0.0/10", "--node-grace-period=1h", "--node-removal-period=0")
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package objects
 
 import (
 	"context"
@@ -21,8 +21,8 @@ const (
 	bigResume = 10_000
 )
 
-// big measures a large cluster: a new watch, pages of a list, and a watch that resumes after a restart.
-func big(r *bed.Report) error {
+// Big measures a large cluster: a new watch, pages of a list, and a watch that resumes after a restart.
+func Big(r *bed.Report) error {
 	return bed.WithDaemon(false, func(d *bed.Daemon) error { return largeCluster(r, d) })
 }
 
