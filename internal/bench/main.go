@@ -12,6 +12,7 @@ import (
 	"minik8s/internal/bench/bed"
 	"minik8s/internal/bench/machines"
 	"minik8s/internal/bench/objects"
+	"minik8s/internal/bench/pods"
 	"minik8s/internal/machine"
 	"minik8s/internal/network/hosttest"
 )
@@ -34,21 +35,21 @@ var parts = []part{
 	{"flush", flushed},
 	{"api", objects.API},
 	{"scheduler", objects.Scheduler},
-	{"workloads", workloads},
+	{"workloads", pods.Workloads},
 	{"many", objects.Many},
 	{"big", objects.Big},
-	{"pods", pods},
-	{"weight", weight},
+	{"pods", pods.StartAndEnd},
+	{"weight", pods.Weight},
 	{"network", networkFigures},
 	{"services", services},
 	{"policies", policies},
 	{"dns", dnsFigures},
 	{"gateway", gatewayFigures},
-	{"metrics", usageFigures},
+	{"metrics", pods.Metrics},
 	{"functions", functionFigures},
 	{"gpu", gpuFigures},
 	{"workflows", workflowFigures},
-	{"streams", streams},
+	{"streams", pods.Streams},
 	{"tricks", machines.Tricks},
 }
 

@@ -1,4 +1,4 @@
-package main
+package pods
 
 import (
 	"bufio"
@@ -22,8 +22,8 @@ const (
 // still is a program that does nothing.
 var still = []string{"sleep", "1000000"}
 
-// weight measures what pods cost beside their programs: while they do nothing, and when they are gone.
-func weight(r *bed.Report) error {
+// Weight measures what pods cost beside their programs: while they do nothing, and when they are gone.
+func Weight(r *bed.Report) error {
 	if err := bed.WithDaemon(true, func(d *bed.Daemon) error { return weighPods(r, d) }); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package pods
 
 import (
 	"context"
@@ -13,8 +13,11 @@ const (
 	atOnce   = 100
 )
 
-// pods measures real pods with one container.
-func pods(r *bed.Report) error {
+// m is an object as JSON.
+type m = bed.M
+
+// StartAndEnd measures real pods with one container.
+func StartAndEnd(r *bed.Report) error {
 	return bed.WithDaemon(true, func(d *bed.Daemon) error { return realPods(r, d) })
 }
 

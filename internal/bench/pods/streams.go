@@ -1,4 +1,4 @@
-package main
+package pods
 
 import (
 	"context"
@@ -21,9 +21,9 @@ const (
 	clearing = 50 * time.Millisecond // until nothing is left of a command that has ended
 )
 
-// streams measures exec and logs through the API server, which passes them on to the kubelet's server, and logs directly
+// Streams measures exec and logs through the API server, which passes them on to the kubelet's server, and logs directly
 // at the kubelet's server, which is their lower limit.
-func streams(r *bed.Report) error {
+func Streams(r *bed.Report) error {
 	return bed.WithDaemon(true, func(d *bed.Daemon) error { return execAndLogs(r, d) })
 }
 

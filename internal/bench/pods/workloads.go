@@ -1,4 +1,4 @@
-package main
+package pods
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 
 const setSize = 50
 
-// workloads measures a ReplicaSet of real pods that is scaled up and down.
-func workloads(r *bed.Report) error {
+// Workloads measures a ReplicaSet of real pods that is scaled up and down.
+func Workloads(r *bed.Report) error {
 	return bed.WithDaemon(true, func(d *bed.Daemon) error { return setUpAndDown(r, d) })
 }
 

@@ -1,4 +1,4 @@
-package main
+package pods
 
 import (
 	"bufio"
@@ -24,8 +24,8 @@ const (
 	usagePath       = "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods"
 )
 
-// usageFigures measures what it costs to be asked what pods use, and how soon replicas follow a load.
-func usageFigures(r *bed.Report) error {
+// Metrics measures what it costs to be asked what pods use, and how soon replicas follow a load.
+func Metrics(r *bed.Report) error {
 	if err := decisions(r); err != nil {
 		return err
 	}
