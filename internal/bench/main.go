@@ -13,6 +13,7 @@ import (
 	"minik8s/internal/bench/machines"
 	"minik8s/internal/bench/objects"
 	"minik8s/internal/bench/pods"
+	"minik8s/internal/bench/traffic"
 	"minik8s/internal/machine"
 	"minik8s/internal/network/hosttest"
 )
@@ -32,7 +33,7 @@ var parts = []part{
 	{"masters", func(r *bed.Report) error { return machines.Masters(r, *leadersKilled) }},
 	{"elections", func(r *bed.Report) error { return machines.Elections(r, *loadedFor) }},
 	{"hollow", func(r *bed.Report) error { return machines.Hollow(r, *hollowWorkers) }},
-	{"flush", flushed},
+	{"flush", traffic.Flush},
 	{"api", objects.API},
 	{"scheduler", objects.Scheduler},
 	{"workloads", pods.Workloads},
@@ -40,11 +41,11 @@ var parts = []part{
 	{"big", objects.Big},
 	{"pods", pods.StartAndEnd},
 	{"weight", pods.Weight},
-	{"network", networkFigures},
-	{"services", services},
-	{"policies", policies},
-	{"dns", dnsFigures},
-	{"gateway", gatewayFigures},
+	{"network", traffic.Network},
+	{"services", traffic.Services},
+	{"policies", traffic.Policies},
+	{"dns", traffic.DNS},
+	{"gateway", traffic.Gateway},
 	{"metrics", pods.Metrics},
 	{"functions", functionFigures},
 	{"gpu", gpuFigures},

@@ -1,4 +1,4 @@
-package main
+package traffic
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"minik8s/internal/bench/bed"
 )
 
-// gatewayFigures measures the gateway and nginx, by turns, before the same backend.
-func gatewayFigures(r *bed.Report) error {
+// Gateway measures the gateway and nginx, by turns, before the same backend.
+func Gateway(r *bed.Report) error {
 	if _, err := exec.LookPath("nginx"); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: gateway is left out: there is no nginx, see deploy/benchtools.sh")
 		return nil

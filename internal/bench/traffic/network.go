@@ -1,4 +1,4 @@
-package main
+package traffic
 
 import (
 	"errors"
@@ -32,9 +32,9 @@ type wired struct {
 	times    bed.Samples
 }
 
-// networkFigures measures what pods on two hosts can send to each other, by VXLAN and by direct routes, beside the
+// Network measures what pods on two hosts can send to each other, by VXLAN and by direct routes, beside the
 // same two hosts and the same namespaces joined by hand: links and routes, no rules.
-func networkFigures(r *bed.Report) (err error) {
+func Network(r *bed.Report) (err error) {
 	var all []*wired
 	defer func() {
 		for _, w := range all {

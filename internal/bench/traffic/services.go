@@ -1,4 +1,4 @@
-package main
+package traffic
 
 import (
 	"context"
@@ -27,8 +27,11 @@ const (
 	slicesPath   = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
 )
 
-// services measures the data path of Services, from a request to the first connection.
-func services(r *bed.Report) error {
+// m is an object as JSON.
+type m = bed.M
+
+// Services measures the data path of Services, from a request to the first connection.
+func Services(r *bed.Report) error {
 	return bed.WithDaemon(true, func(d *bed.Daemon) error {
 		b := &serviceBench{Report: r, Daemon: d}
 		return b.run()

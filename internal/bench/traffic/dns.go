@@ -1,4 +1,4 @@
-package main
+package traffic
 
 import (
 	"context"
@@ -29,9 +29,9 @@ const (
 	ourDNS      = "10.96.0.10"
 )
 
-// dnsFigures measures the node's DNS and a stock CoreDNS on the same core, by turns, with the same questions about the same
+// DNS measures the node's DNS and a stock CoreDNS on the same core, by turns, with the same questions about the same
 // cluster: CoreDNS reads it from our API, by its plugin kubernetes.
-func dnsFigures(r *bed.Report) error {
+func DNS(r *bed.Report) error {
 	if _, err := exec.LookPath("dnsperf"); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: dns is left out: there is no dnsperf, see deploy/benchtools.sh")
 		return nil

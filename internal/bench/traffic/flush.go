@@ -1,4 +1,4 @@
-package main
+package traffic
 
 import (
 	"net/http"
@@ -11,9 +11,9 @@ import (
 
 const flushes = 5
 
-// flushed measures the time from the loss of all the host's nftables rules until a host port answers again: the longest
+// Flush measures the time from the loss of all the host's nftables rules until a host port answers again: the longest
 // of several in a row.
-func flushed(r *bed.Report) error {
+func Flush(r *bed.Report) error {
 	return bed.WithDaemon(true, func(d *bed.Daemon) error { return flushing(r, d) })
 }
 

@@ -1,4 +1,4 @@
-package main
+package traffic
 
 import (
 	"errors"
@@ -26,8 +26,8 @@ const (
 
 const policiesPath = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
 
-// policies measures NetworkPolicies, with connections from a network outside of the cluster to a pod.
-func policies(r *bed.Report) error {
+// Policies measures NetworkPolicies, with connections from a network outside of the cluster to a pod.
+func Policies(r *bed.Report) error {
 	return bed.WithDaemon(true, func(d *bed.Daemon) (err error) {
 		out, err := newOutside()
 		if err != nil {
