@@ -14,6 +14,7 @@ import (
 	"minik8s/internal/bench/objects"
 	"minik8s/internal/bench/pods"
 	"minik8s/internal/bench/traffic"
+	"minik8s/internal/bench/work"
 	"minik8s/internal/machine"
 	"minik8s/internal/network/hosttest"
 )
@@ -47,9 +48,9 @@ var parts = []part{
 	{"dns", traffic.DNS},
 	{"gateway", traffic.Gateway},
 	{"metrics", pods.Metrics},
-	{"functions", functionFigures},
-	{"gpu", gpuFigures},
-	{"workflows", workflowFigures},
+	{"functions", work.Functions},
+	{"gpu", work.GPU},
+	{"workflows", work.Workflows},
 	{"streams", pods.Streams},
 	{"tricks", machines.Tricks},
 }
@@ -105,5 +106,3 @@ func load() string {
 	}
 	return strings.Join(strings.Fields(string(b))[:3], " ")
 }
-
-type m = bed.M

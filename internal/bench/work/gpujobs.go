@@ -1,4 +1,4 @@
-package main
+package work
 
 import (
 	"errors"
@@ -28,8 +28,8 @@ const (
 	gpuListening = 60 * time.Second
 )
 
-// gpuFigures measures GPU jobs on a real Slurm with its login node on this machine.
-func gpuFigures(r *bed.Report) (err error) {
+// GPU measures GPU jobs on a real Slurm with its login node on this machine.
+func GPU(r *bed.Report) (err error) {
 	var t standIn
 	defer t.end()
 	defer func() {

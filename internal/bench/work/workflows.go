@@ -1,4 +1,4 @@
-package main
+package work
 
 import (
 	"fmt"
@@ -20,8 +20,8 @@ const (
 	manyTurns     = 100 // of each of these
 )
 
-// workflowFigures measures transitions of workflows: each is in the store before the next begins.
-func workflowFigures(r *bed.Report) error {
+// Workflows measures transitions of workflows: each is in the store before the next begins.
+func Workflows(r *bed.Report) error {
 	return bed.WithDaemon(false, func(d *bed.Daemon) error {
 		w := &minik8s.Workflow{TypeMeta: metav1.TypeMeta{APIVersion: "minik8s.io/v1", Kind: "Workflow"}, ObjectMeta: metav1.ObjectMeta{Name: "loop"},
 			Spec: minik8s.WorkflowSpec{Definition: minik8s.JSON{Raw: []byte(workflowLoop)}, MaxSteps: 10_000}}

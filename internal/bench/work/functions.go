@@ -1,4 +1,4 @@
-package main
+package work
 
 import (
 	"bytes"
@@ -36,8 +36,8 @@ const (
 // trivial is a function that does next to nothing.
 const trivial = "def main(params):\n    return {'x': params['x'] + 5}\n"
 
-// functionFigures measures functions of Python, called on the port for calls.
-func functionFigures(r *bed.Report) error {
+// Functions measures functions of Python, called on the port for calls.
+func Functions(r *bed.Report) error {
 	if _, err := os.Stat(functionBase); err != nil {
 		fmt.Fprintln(os.Stderr, "bench: functions are left out: no image with Python:", err)
 		return nil
