@@ -16,7 +16,7 @@ import (
 var floors = map[string]int{
 	"":                            6,
 	"roles":                       5,
-	"internal/bench":              5, // drives the built daemon from outside
+	"internal/bench":              5, // drives the built daemon from outside, with its rooms
 	"internal/bench/bed":          1, // what bench's rooms share; knows the daemon as a client does
 	"internal/hosts":              5, // as bench, on several hosts
 	"internal/apiserver":          4,
@@ -117,12 +117,17 @@ var callers = map[string][]string{
 	"internal/registry": {"internal/registry", "internal/apiserver", "internal/client/local", "roles"},
 	"internal/store":    {"internal/store", "internal/registry", "roles"},
 	// Package network serialises what these do; peers and the tests' hosts, which are below it, use overlay's Peer.
-	"internal/network/overlay":    {"internal/network", "internal/bench"},
+	"internal/network/overlay":    {"internal/network", "internal/bench/traffic"},
 	"internal/network/hostfilter": {"internal/network"},
 	"internal/network/hostports":  {"internal/network"},
 	"internal/network/ipam":       {"internal/network"},
 	"internal/network/host":       {"internal/network"},
 	"internal/bench/bed":          {"internal/bench"},
+}
+
+// apart are packages whose subpackages never import each other, but for those named here: each of them can be read by itself.
+var apart = map[string][]string{
+	"internal/bench": {"internal/bench/bed"},
 }
 
 // doors are vendors with one door each. A door is a package with all below it; "=" before it is that package alone.
@@ -132,17 +137,17 @@ var doors = map[string][]string{
 	"go.etcd.io/etcd/client/v3":         {"internal/store"},
 	"go.etcd.io/raft":                   {"internal/store/etcd"},
 	"go.etcd.io/bbolt":                  {"internal/store/etcd", "internal/kubelet/containerd"},
-	"github.com/containerd/containerd":  {"internal/kubelet/containerd", "internal/bench"},
+	"github.com/containerd/containerd":  {"internal/kubelet/containerd", "internal/bench/pods"},
 	"github.com/urfave/cli/v2":          {"", "=internal/ctl", "internal/ctl/commandline"}, // the rooms of ctl know no flag
 	"github.com/golang-jwt/jwt/v5":      {"internal/tokens"},
 	"github.com/coredns/coredns":        {"internal/dns"},
-	"github.com/miekg/dns":              {"internal/bench", "internal/dns"},
-	"github.com/google/nftables":        {"internal/nft", "internal/bench", "internal/hosts"},
+	"github.com/miekg/dns":              {"internal/bench/traffic", "internal/dns"},
+	"github.com/google/nftables":        {"internal/nft", "internal/bench/traffic", "internal/hosts"},
 	"github.com/mdlayher/netlink":       {"internal/nft", "internal/conntrack"},
 	"github.com/vishvananda/netlink":    {"internal/network", "internal/machine", "internal/hosts"},
 	"github.com/godbus/dbus/v5":         {"internal/logind", "internal/hostdns"},
 	"github.com/anishathalye/porcupine": {"internal/hosts/history"},
-	"github.com/gorilla/websocket":      {"internal/channels", "internal/streaming", "internal/client/remote", "internal/bench"},
+	"github.com/gorilla/websocket":      {"internal/channels", "internal/streaming", "internal/client/remote", "internal/bench/pods"},
 	"k8s.io/streaming":                  {"internal/streaming", "internal/client/remote"},
 	"sigs.k8s.io/yaml":                  {"internal/api", "internal/apiserver", "internal/registry", "internal/ctl", "internal/client/remote", "internal/certs", "internal/metrics/query/rules", "config"},
 	"go.etcd.io/etcd/etcdutl":           {"internal/store/etcd/recovery"},
@@ -240,6 +245,11 @@ func check(t *testing.T, path, from, to string) {
 	for pkg, rooms := range callers {
 		if within(own, pkg) && !slices.ContainsFunc(rooms, func(room string) bool { return within(from, room) }) {
 			t.Errorf("%s imports %s, which is for %v alone", path, own, rooms)
+		}
+	}
+	for pkg, common := range apart {
+		if own != pkg && within(own, pkg) && from != pkg && !slices.Contains(common, own) {
+			t.Errorf("%s imports %s, which is for %s alone", path, own, pkg)
 		}
 	}
 	a, b := floorOf(from), floorOf(own)
