@@ -25,6 +25,7 @@ type part struct {
 	run  func(*bed.Report) error
 }
 
+// parts are measured in this order.
 var parts = []part{
 	{"size", machines.Size},
 	{"start", machines.Start},

@@ -31,6 +31,7 @@ func processes(dir string, pid int) []string {
 // Memory returns the proportional and the anonymous size in KiB.
 func Memory(d *Daemon) (pss, anon float64, n int) { return MemoryOf(d.Dir, d.Cmd.Process.Pid) }
 
+// MemoryOf is that of the daemon of a directory and its processes.
 func MemoryOf(dir string, pid int) (pss, anon float64, n int) {
 	for _, p := range processes(dir, pid) {
 		f, err := os.Open(p + "/smaps_rollup")
