@@ -252,7 +252,9 @@ func (p *process) CloseIO(context.Context) error { return ignoreEnded(p.tell("cl
 func (p *process) tell(command string) error {
 	f, err := os.OpenFile(filepath.Join(p.dir, "control"), os.O_WRONLY|unix.O_NONBLOCK, 0)
 	if err == nil {
-		_, err = f.WriteString(command)
+		if err = f.SetWriteDeadline(time.Now().Add(tellTimeout)); err == nil {
+			_, err = f.WriteString(command)
+		}
 		f.Close() //nolint:errcheck // the write's error is what counts
 	}
 	if errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPIPE) {
@@ -261,16 +263,18 @@ func (p *process) tell(command string) error {
 	return err
 }
 
+// startTimeout bounds the wait for a process that was let through the gate: others in the pod may have stopped it. It is a variable for
+// tests.
+var startTimeout = 10 * time.Second
+
 const (
-	// startTimeout bounds the wait for a process that was let through the gate: others in the pod may have stopped it.
-	startTimeout = 10 * time.Second
 	// startLook is how often it is looked whether somebody still waits.
 	startLook = 200 * time.Millisecond
 )
 
-// letThrough has the keeper let the process run its program, and waits until it does; for no longer than ctx, after which it
-// is on its way. The error is errdefs.ErrNotFound if the process or its keeper has ended before.
-func (p *process) letThrough(ctx context.Context) error {
+// letThrough has the keeper let the process through its gate to run its program, and waits until it does; for no longer than ctx,
+// after which it is on its way. The error is errdefs.ErrNotFound if the process or its keeper has ended before.
+func (p *process) letThrough(ctx context.Context, gate string) error {
 	through := filepath.Join(p.dir, "started")
 	if err := unix.Mkfifo(through, 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -305,8 +309,14 @@ func (p *process) letThrough(ctx context.Context) error {
 			return fmt.Errorf("the process, or its keeper, has ended before its start: %w", errdefs.ErrNotFound)
 		}
 	}
-	return nil
+	if _, err := os.Lstat(gate); err == nil && ctx.Err() == nil {
+		return errors.New("the keeper of the process has not let it through: it does not answer")
+	}
+	return nil // it was let through, and something has stopped it
 }
+
+// tellTimeout is how long a keeper may take to have room for a command.
+const tellTimeout = 10 * time.Second
 
 // ignoreEnded is for commands that mean nothing to a process that has ended.
 func ignoreEnded(err error) error {

@@ -69,11 +69,14 @@ func (t *Task) Start(ctx context.Context) error {
 	if again {
 		return fmt.Errorf("the container was started before: %w", errdefs.ErrFailedPrecondition)
 	}
-	if err := t.letThrough(ctx); err != nil {
+	if err := t.letThrough(ctx, t.runtime.runc(t.key).gate(t.key.id)); err != nil {
 		t.status.Lock()
 		t.started = false
 		t.status.Unlock()
-		return fmt.Errorf("cannot start a stopped process: %w: %w", err, errdefs.ErrFailedPrecondition)
+		if errdefs.IsNotFound(err) {
+			return fmt.Errorf("cannot start a stopped process: %v: %w", err, errdefs.ErrFailedPrecondition)
+		}
+		return err
 	}
 	t.runtime.publish(t.key.namespace, runtime.TaskStartEventTopic, &eventsapi.TaskStart{ContainerID: t.key.id, Pid: t.pid})
 	return nil

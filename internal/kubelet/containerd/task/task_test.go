@@ -397,6 +397,37 @@ func TestStartOfWhatHasEnded(t *testing.T) {
 	}
 }
 
+// A keeper that does not obey has not started its container.
+func TestStartByAStoppedKeeper(t *testing.T) {
+	b := newBed(t)
+	defer func(d time.Duration) { startTimeout = d }(startTimeout)
+	startTimeout = 100 * time.Millisecond
+	opts, _ := b.container("still", "exit 5")
+	got, err := b.Create(b.ctx, "still", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeper, err := keeperOf(got.(*Task).dir)
+	if err != nil || keeper <= 0 {
+		t.Fatal(keeper, err)
+	}
+	if err := unix.Kill(keeper, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if err := got.Start(b.ctx); err == nil || !strings.Contains(err.Error(), "does not answer") {
+		t.Errorf("its start: %v", err)
+	}
+	if s, err := got.State(b.ctx); err != nil || s.Status != runtime.CreatedStatus {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if err := unix.Kill(keeper, unix.SIGCONT); err != nil { // it obeys late
+		t.Fatal(err)
+	}
+	if end := b.wait(got); end.Status != 5 {
+		t.Errorf("%+v", end)
+	}
+}
+
 // A container whose keeper was killed cannot be started, and says so.
 func TestStartWithoutAKeeper(t *testing.T) {
 	b := newBed(t)
