@@ -49,7 +49,7 @@ type Kind struct {
 	View *View
 	// AsBytes: there are many objects of the kind, and they are read seldom, so the cache keeps no decoded ones.
 	AsBytes bool
-	// Confidential: no part of a deleted object of the kind may stay in memory.
+	// Confidential: no part of an object of the kind may be kept for the sake of others.
 	Confidential bool
 	// Implied are objects of the kind that others imply; nil: all of them are stored.
 	Implied *Implied

@@ -133,8 +133,9 @@ func (c *Cache) Add(ctx context.Context, kind *api.Kind, holds func(api.Object) 
 		return nil // meanwhile the whole cache was loaded again
 	}
 	for _, kv := range page.KVs {
-		kc.tree.put(kc.stored(kv))
+		kc.tree.fill(kc.stored(kv))
 	}
+	kc.tree.compressAll()
 	kc.reindex()
 	kc.log.restart(page.Revision)
 	early := kc.early
@@ -206,20 +207,21 @@ func (c *Cache) load(ctx context.Context) (int64, error) {
 	}
 	for _, kv := range page.KVs {
 		if kc := kinds.place(kv.Key); kc != nil {
-			trees[kc].put(kc.stored(kv))
+			trees[kc].fill(kc.stored(kv))
 		}
 	}
 	for kc, tree := range trees {
 		for _, of := range kc.implies {
 			tree.Ascend(func(e *Entry) bool {
 				if i := of.impliedBy(e); i != nil {
-					trees[of].put(i)
+					trees[of].fill(i)
 				}
 				return true
 			})
 		}
 	}
 	for kc, tree := range trees {
+		tree.compressAll()
 		kc.mu.Lock()
 		kc.tree, kc.early, kc.loading, kc.loaded = tree, nil, false, page.Revision
 		if kc.siblings != nil {

@@ -22,11 +22,32 @@ func newTree(kind *api.Kind) *tree {
 // put adds an entry that nobody else knows yet, and returns the one whose place it takes; nil if there was none.
 func (t *tree) put(e *Entry) *Entry {
 	t.texts.add(e, t.BTreeG)
+	return t.insert(e)
+}
+
+func (t *tree) insert(e *Entry) *Entry {
 	prev, _ := t.ReplaceOrInsert(e)
 	if prev != nil {
 		t.texts.remove(prev)
 	}
 	return prev
+}
+
+// fill is put for a tree that nobody knows yet, before compressAll: a dictionary that is made when all are there serves all of them.
+func (t *tree) fill(e *Entry) {
+	t.texts.count(e, 1)
+	t.insert(e)
+}
+
+// compressAll compresses the entries of a tree that nobody knows yet.
+func (t *tree) compressAll() {
+	if t.texts.worthwhile() {
+		t.texts.learn(t.BTreeG)
+	}
+	t.Ascend(func(e *Entry) bool {
+		t.texts.compress(e)
+		return true
+	})
 }
 
 // drop removes the entry of a key and returns it; nil if there is none.
@@ -41,10 +62,10 @@ func (t *tree) drop(key string) *Entry {
 // compressor keeps the JSON of a kind's objects small, once there is much of it: objects of a kind say mostly the same, so each is
 // compressed with a dictionary made of a few of them. A Pod of 2 KiB takes 200 bytes then; reading it costs about as much as copying it.
 type compressor struct {
-	off   bool        // the kind's objects are kept as they are
+	kind  *api.Kind
 	dict  *dictionary // what new objects are compressed with; nil: there is too little yet
 	enc   *s2.Dict    // the same one with tables to compress, which are larger than itself
-	total int         // bytes of JSON of the objects in the tree
+	total int         // bytes of JSON of the objects in the tree that are short enough to be compressed
 	since int         // bytes of JSON that came since dict was made
 	live  int         // dictionaries that objects in the tree need
 
@@ -64,28 +85,39 @@ const (
 	compressMost = 16 << 10
 	// dictionarySize bounds a dictionary.
 	dictionarySize = 32 << 10
-	// dictionaryShare bounds all dictionaries of a kind, to one part in so many of the JSON of its objects.
+	// dictionaryShare bounds the dictionaries that the objects in a tree need, to one part in so many of their JSON.
 	dictionaryShare = 8
 )
 
-func newCompressor(kind *api.Kind) *compressor {
+func newCompressor(kind *api.Kind) *compressor { return &compressor{kind: kind} }
+
+// count adds an entry to the books n times: 1, or -1 for one that has gone.
+func (c *compressor) count(e *Entry, n int) {
+	if size := e.Size(); size <= compressMost {
+		c.total += n * size
+		c.since += max(0, n*size)
+	}
+}
+
+// worthwhile reports whether another dictionary should be made: there is enough, and at least half of it came since the last one.
+func (c *compressor) worthwhile() bool {
 	// A dictionary may be kept for longer than the objects of which it is made.
-	return &compressor{off: kind.Confidential}
+	return !c.kind.Confidential && c.since >= max(compressFrom, c.total/2) && (c.live+1)*dictionarySize <= c.total/dictionaryShare
 }
 
 // add takes in an entry that nobody else knows yet, and that will be in the tree.
 func (c *compressor) add(e *Entry, tree *btree.BTreeG[*Entry]) {
+	c.count(e, 1)
+	if c.worthwhile() {
+		c.learn(tree)
+	}
+	c.compress(e)
+}
+
+// compress compresses an entry that nobody else knows yet, if that makes it smaller.
+func (c *compressor) compress(e *Entry) {
 	size := len(e.text)
-	c.total += size
-	c.since += size
-	if c.off || size > compressMost {
-		return
-	}
-	// A dictionary serves until as much was written as there is: then most objects may be others.
-	if c.since >= max(compressFrom, c.total) && (c.live+1)*dictionarySize <= c.total/dictionaryShare {
-		c.learn(e.kind, tree)
-	}
-	if c.dict == nil {
+	if c.dict == nil || size > compressMost {
 		return
 	}
 	c.packed = c.enc.Encode(c.packed, e.text)
@@ -105,12 +137,11 @@ func (c *compressor) add(e *Entry, tree *btree.BTreeG[*Entry]) {
 
 // remove lets go of an entry that was in the tree.
 func (c *compressor) remove(e *Entry) {
-	c.total -= e.Size()
-	if e.dict == nil {
-		return
-	}
-	if e.dict.uses--; e.dict.uses == 0 {
-		c.live--
+	c.count(e, -1)
+	if e.dict != nil {
+		if e.dict.uses--; e.dict.uses == 0 {
+			c.live--
+		}
 	}
 	if c.total < compressFrom/2 {
 		c.dict, c.enc, c.packed, c.plain, c.since = nil, nil, nil, nil, 0
@@ -118,25 +149,25 @@ func (c *compressor) remove(e *Entry) {
 }
 
 // learn makes a dictionary of objects from all over the tree, so that those of each family are in it.
-func (c *compressor) learn(kind *api.Kind, tree *btree.BTreeG[*Entry]) {
-	if tree.Len() == 0 {
-		return
-	}
+func (c *compressor) learn(tree *btree.BTreeG[*Entry]) {
+	c.since = 0
 	step := max(1, c.total/dictionarySize) // so many objects for each that is taken
 	text := make([]byte, 0, dictionarySize+16)
 	i := 0
 	tree.Ascend(func(e *Entry) bool {
-		if i++; i%step == 0 && e.Size() <= dictionarySize-len(text) {
+		size := e.Size()
+		if size > compressMost {
+			return true
+		}
+		if i++; i%step == 0 && size <= dictionarySize-len(text) {
 			text = e.appendText(text)
 		}
 		return len(text) < dictionarySize
 	})
-	head := []byte(jsonHead(kind))
-	dec, enc := s2.MakeDict(text, head), s2.MakeDict(text, head)
-	if dec == nil {
-		return
+	head := []byte(jsonHead(c.kind))
+	if dec, enc := s2.MakeDict(text, head), s2.MakeDict(text, head); dec != nil {
+		c.dict, c.enc = &dictionary{dec: dec}, enc
 	}
-	c.dict, c.enc, c.since = &dictionary{dec: dec}, enc, 0
 }
 
 // appendText appends the object's JSON as it is stored.

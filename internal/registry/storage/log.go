@@ -67,7 +67,7 @@ func (l *eventLog) append(c change) {
 func (c change) size() int {
 	const itself = 128
 	if c.prev != nil {
-		return itself + len(c.prev.text)
+		return itself + c.prev.Size() // about as much as its object takes, whose bytes may be compressed
 	}
 	return itself
 }
