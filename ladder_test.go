@@ -68,6 +68,7 @@ var floors = map[string]int{
 	"internal/places":             1, // connections, shared among clients
 	"internal/announce":           1, // answers for addresses by ARP; knows no Service
 	"internal/conntrack":          1, // flows that the kernel tracks; knows no pod
+	"internal/idle":               1, // connections for their next use; the gateway and functions keep some
 	"internal/relay":              1, // forwards a port in user space; the pods' network and the proxy both need it
 	"internal/logind":             1, // the machine's shutdown, as systemd says it; knows no pod
 	"internal/balancer":           1, // a TCP balancer; knows no master
@@ -81,7 +82,7 @@ var floors = map[string]int{
 	"internal/function/plan":      1, // what a Function means, and how many instances a load asks for; pure
 	"internal/function/image":     1, // images of functions; knows no cluster
 	"internal/function/instance":  1, // the program in an instance
-	"internal/function/wire":      1, // requests to one instance; knows no function
+	"internal/function/post":      1, // requests to one instance; knows no function
 	"internal/workflow":           4, // state machines whose tasks are functions; only roles makes one
 	"internal/workflow/asl":       0, // the States Language; pure, and validation reads it
 	"internal/workflow/graph":     1, // a state machine as a drawing; pure, ctl shows it

@@ -15,7 +15,7 @@ import (
 
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/controller/loop"
-	"minik8s/internal/function/wire"
+	"minik8s/internal/function/post"
 )
 
 // The headers between the platform and instances, and of answers.
@@ -217,12 +217,12 @@ func (d *dispatcher) send(ctx context.Context, p *pool, fn *minik8s.Function, q 
 
 // ask sends a call to an instance. refused: the instance has taken nothing of it.
 func (d *dispatcher) ask(ctx context.Context, i place, q question, deadline time.Time) (r result, refused bool) {
-	headers := []wire.Header{{Name: headerTrace, Value: q.trace}, {Name: headerCall, Value: q.id},
+	headers := []post.Header{{Name: headerTrace, Value: q.trace}, {Name: headerCall, Value: q.id},
 		{Name: headerTimeout, Value: strconv.FormatFloat(time.Until(deadline).Seconds(), 'f', 3, 64)}}
 	if q.contentType != "" {
-		headers = append(headers, wire.Header{Name: "Content-Type", Value: q.contentType})
+		headers = append(headers, post.Header{Name: "Content-Type", Value: q.contentType})
 	}
-	way, err := i.wire.Post(ctx, i.at, headers, q.body, func(resp *http.Response) error {
+	way, err := post.Send(ctx, i.to, headers, q.body, func(resp *http.Response) error {
 		body, err := gather(io.LimitReader(resp.Body, maxBody+1), resp.ContentLength, q.room.take)
 		if err == nil {
 			r = answered(resp, body)
@@ -240,7 +240,7 @@ func (d *dispatcher) ask(ctx context.Context, i place, q question, deadline time
 		r = failed(minik8s.FaultFunction, http.StatusGatewayTimeout, "the function did not answer within its time")
 		r.late = true
 		return r, false
-	case way == wire.Sent:
+	case way == post.Sent:
 		r = failed(minik8s.FaultFunction, http.StatusBadGateway, "the instance ended while it had the call: %v", err)
 		if !time.Now().Before(deadline) {
 			r = failed(minik8s.FaultFunction, http.StatusGatewayTimeout, "the function did not answer within its time, and its instance has ended with it")
@@ -248,7 +248,7 @@ func (d *dispatcher) ask(ctx context.Context, i place, q question, deadline time
 		}
 		r.broke = true
 		return r, false
-	case way == wire.Impossible: // nor would any other instance
+	case way == post.Impossible: // nor would any other instance
 		return failed(minik8s.FaultPlatform, http.StatusInternalServerError, "the call cannot be sent: %v", err), false
 	}
 	return failed(minik8s.FaultPlatform, http.StatusBadGateway, "instance %s cannot be reached: %v", i.pod, err), true

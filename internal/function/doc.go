@@ -68,5 +68,5 @@
 //	invoke.go      calls of other parts of the master
 //	stats.go       what is counted of calls: metrics, functions/NAME/load and functions/NAME/calls
 //	traces.go      the traces of calls (W3C Trace Context)
-//	plan/ image/ instance/ wire/    names and numbers; files; the program in an instance; connections to it
+//	plan/ image/ instance/ post/    names and numbers; files; the program in an instance; requests to it
 package function

@@ -173,15 +173,15 @@ func TestAnInstanceGoesBeforeItsCall(t *testing.T) {
 	p.follow(functionOf("f"), "1")
 	p.pod(nil, instanceOf("a", "1", true), func(_ context.Context, _ string, accepts func()) { accepts() })
 	at, _, err := p.acquire(t.Context(), func() {})
-	if err != nil || at.at == "" {
+	if err != nil || at.to.Address == "" {
 		t.Fatalf("%+v, %v", at, err)
 	}
-	before := at.at
+	before := at.to.Address
 	leaving := instanceOf("a", "1", true)
 	leaving.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 	p.pod(instanceOf("a", "1", true), leaving, nil)
-	if at.at != before {
-		t.Errorf("the address became %q", at.at)
+	if at.to.Address != before {
+		t.Errorf("the address became %q", at.to.Address)
 	}
 	// Nobody looks for instances of a function that has gone.
 	p.end(errGone)

@@ -13,7 +13,7 @@ import (
 
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/function/plan"
-	"minik8s/internal/function/wire"
+	"minik8s/internal/idle"
 )
 
 // pool has the instances of one function, and the calls that wait for one of them.
@@ -46,29 +46,34 @@ type instance struct {
 	leaving               bool               // it is to go, and gets no calls
 	marked                bool               // its pod says so
 	forget                context.CancelFunc // ends the look whether it accepts connections
-	wire                  *wire.Client       // with the connections to it
+	conns                 *idle.Pool         // the connections to it, while it has an address
 }
 
 // newInstance is a pod that may take calls.
 func newInstance(pod, version string) *instance {
-	dialer := &net.Dialer{Timeout: dialLimit}
-	return &instance{pod: pod, version: version, forget: func() {}, wire: &wire.Client{MostIdle: idleConns, IdleTime: connTime,
-		Dial: func(ctx context.Context, address string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "tcp", address)
-		}}}
+	return &instance{pod: pod, version: version, forget: func() {}}
 }
 
-// part ends what leads to an instance: the look whether it accepts connections, and those that no call has at this moment.
+// begin has it take calls at an address. forget ends the look whether it accepts connections there.
+func (i *instance) begin(address, container string, forget context.CancelFunc) {
+	dialer := &net.Dialer{Timeout: dialLimit}
+	i.address, i.container, i.forget = address, container, forget
+	i.conns = &idle.Pool{Address: address, Dial: dialer.DialContext, Most: idleConns, Time: connTime}
+}
+
+// part ends what leads to an instance: the look whether it accepts connections, and these; those that a call has end with it.
 func (i *instance) part() {
 	i.forget()
 	i.forget = func() {}
-	i.wire.CloseIdle()
+	if i.conns != nil {
+		i.conns.Close()
+	}
 }
 
-// place is an instance with room for a call, and its address then: that may change, as when the pod ends.
+// place is an instance with room for a call, and the way to its address then: that may change, as when the pod ends.
 type place struct {
 	*instance
-	at string
+	to *idle.Pool
 }
 
 // waiter is a call that waits.
@@ -114,7 +119,7 @@ func (p *pool) acquire(ctx context.Context, wake func()) (at place, cold bool, e
 	if len(p.waiting) == 0 {
 		if i := p.pick(); i != nil {
 			i.busy++
-			at := place{i, i.address}
+			at := place{i, i.conns}
 			p.mu.Unlock()
 			return at, false, nil
 		}
@@ -176,7 +181,7 @@ func (p *pool) serve() {
 			return
 		}
 		i.busy++
-		p.waiting[0].got <- place{i, i.address}
+		p.waiting[0].got <- place{i, i.conns}
 		p.waiting = p.waiting[1:]
 	}
 }
@@ -252,7 +257,7 @@ func (p *pool) pod(old, now *corev1.Pod, look func(ctx context.Context, address 
 			i.part()
 			i.open = false
 		}
-		i.address, i.container, i.forget = address, container, cancel
+		i.begin(address, container, cancel)
 		go look(ctx, address, func() { p.accepts(i, address) })
 	}
 	if i != nil {

@@ -31,7 +31,8 @@ func functionOf(name string) *minik8s.Function {
 // running is an instance that takes calls at an address.
 func running(name, address string) *instance {
 	i := newInstance(name, "1")
-	i.address, i.open = address, true
+	i.begin(address, "c", func() {})
+	i.open = true
 	return i
 }
 

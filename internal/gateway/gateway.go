@@ -20,6 +20,7 @@ import (
 	"minik8s/internal/gateway/backends"
 	"minik8s/internal/gateway/plain"
 	"minik8s/internal/gateway/routes"
+	"minik8s/internal/idle"
 	"minik8s/internal/informer"
 )
 
@@ -107,7 +108,7 @@ func New(cfg Config, services Source[*corev1.Service], endpointSlices Source[*di
 	}
 	g := &Gateway{cfg: cfg, fronts: fronts, services: services, slices: endpointSlices, book: backends.NewBook(), wake: make(chan struct{}, 1)}
 	g.book.New = func(address string) any { return g.plain.Upstreams(address) }
-	g.book.Gone = func(e *backends.Endpoint) { e.Kept.(*plain.Upstreams).Close() }
+	g.book.Gone = func(e *backends.Endpoint) { e.Kept.(*idle.Pool).Close() }
 	g.plain = plain.New(plain.Config{Find: g.find, Hand: g.hand, Dial: g.dial, HeadTime: cfg.headTime, IdleTime: idleTime, ReachTime: reachTime, AnswerTime: cfg.answerTime,
 		KeepTime: keepTime, KeepEach: keepEach, Log: cfg.Log})
 	g.seen.dirty, g.seen.slices, g.seen.addresses = map[backends.Name]bool{}, map[backends.Name]map[string]bool{}, map[netip.Addr]bool{}

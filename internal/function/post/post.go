@@ -1,4 +1,4 @@
-package wire
+package post
 
 import (
 	"bufio"
@@ -10,11 +10,11 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
-	"golang.org/x/sys/unix"
+
+	"minik8s/internal/idle"
 )
 
 const (
@@ -25,27 +25,9 @@ const (
 	atOnce = 16 << 10
 	// maxInterim is how many interim answers (1xx) may come before the real one.
 	maxInterim = 8
+	// writeTime is how much later than its answer the end of a long request may be noticed, for its connection to be used again.
+	writeTime = 50 * time.Millisecond
 )
-
-// Client sends requests to one server. Its methods may be called at once.
-type Client struct {
-	// Dial makes a connection.
-	Dial func(ctx context.Context, address string) (net.Conn, error)
-	// MostIdle is how many connections are kept for later requests.
-	MostIdle int
-	// IdleTime is for how long they are.
-	IdleTime time.Duration
-
-	mu       sync.Mutex
-	idle     []idleConn // the one that was used last is the last
-	pruning  bool       // a timer is set
-	previous string     // the address of the idle ones
-}
-
-type idleConn struct {
-	net.Conn
-	since time.Time
-}
 
 // Header is a request's header field.
 type Header struct{ Name, Value string }
@@ -60,30 +42,43 @@ const (
 	Sent
 )
 
-// Post sends a request to an address (host:port) and passes the answer to read, which reads its body and whose error Post returns. The
+// Send sends a request to the server of a pool and passes the answer to read, which reads its body and whose error Send returns. The
 // request, and read, end with ctx at the latest.
-func (c *Client) Post(ctx context.Context, address string, headers []Header, body []byte, read func(*http.Response) error) (Progress, error) {
-	request, err := head(address, headers, len(body))
+func Send(ctx context.Context, to *idle.Pool, headers []Header, body []byte, read func(*http.Response) error) (Progress, error) {
+	request, err := head(to.Address, headers, len(body))
 	if err != nil {
 		return Impossible, err
 	}
-	conn, err := c.take(ctx, address)
-	if err != nil {
-		return Unsent, err
-	}
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) }) //nolint:errcheck // a connection that is closed ends anyway
-	if ctx.Err() != nil {
-		stop()
-		conn.Close() //nolint:errcheck // nothing was sent
-		return Unsent, ctx.Err()
-	}
-	again, err := exchange(conn, request, body, read)
-	if stop() && again && err == nil {
-		c.put(conn, address)
-	} else {
+	for fresh := false; ; {
+		conn, reused, err := to.Get(ctx, fresh)
+		if err != nil {
+			return Unsent, err
+		}
+		if reused && !conn.Alive() {
+			conn.Close() //nolint:errcheck // the server has closed it
+			continue
+		}
+		stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) }) //nolint:errcheck // a connection that is closed ends anyway
+		if ctx.Err() != nil {
+			stop()
+			conn.Close() //nolint:errcheck // nothing was sent
+			return Unsent, ctx.Err()
+		}
+		e := exchange{conn: conn}
+		err = e.run(request, body, read)
+		if stop() && e.again && err == nil {
+			to.Put(conn)
+			return Sent, nil
+		}
 		conn.Close() //nolint:errcheck // what counts was read, or err
+		switch {
+		case !e.untouched:
+			return Sent, err
+		case !reused || ctx.Err() != nil:
+			return Unsent, err
+		}
+		fresh = true // the server has closed that one at this moment
 	}
-	return Sent, err
 }
 
 // head is the head of a request.
@@ -100,23 +95,39 @@ func head(address string, headers []Header, length int) ([]byte, error) {
 	return append(b, "\r\n\r\n"...), nil
 }
 
+// exchange is a request and its answer on a connection.
+type exchange struct {
+	conn      net.Conn
+	again     bool // the connection may be used for another one
+	untouched bool // the request could not be written, not even in part
+}
+
+// written is how the writing of a request has ended.
+type written struct {
+	n   int64
+	err error
+}
+
 // readers are for answers that are being read.
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
 
-// exchange writes a request and reads its answer. again: the connection may be used for another one.
-func exchange(conn net.Conn, request, body []byte, read func(*http.Response) error) (again bool, err error) {
-	written := make(chan error, 1)
+// run writes a request and reads its answer.
+func (e *exchange) run(request, body []byte, read func(*http.Response) error) error {
+	wrote := make(chan written, 1)
 	if len(body) <= atOnce {
-		_, err := conn.Write(append(request, body...))
-		written <- err
+		n, err := e.conn.Write(append(request, body...))
+		if e.untouched = err != nil && n == 0; e.untouched {
+			return err
+		}
+		wrote <- written{int64(n), err}
 	} else {
 		go func() {
 			parts := net.Buffers{request, body}
-			_, err := parts.WriteTo(conn)
-			written <- err
+			n, err := parts.WriteTo(e.conn)
+			wrote <- written{n, err}
 		}()
 	}
-	limited := &io.LimitedReader{R: conn, N: maxHead}
+	limited := &io.LimitedReader{R: e.conn, N: maxHead}
 	r := readers.Get().(*bufio.Reader)
 	r.Reset(limited)
 	defer func() {
@@ -126,29 +137,39 @@ func exchange(conn net.Conn, request, body []byte, read func(*http.Response) err
 	resp, err := answer(r)
 	if err != nil {
 		if limited.N <= 0 {
-			return false, fmt.Errorf("the head of the answer has more than %d bytes", maxHead)
+			return fmt.Errorf("the head of the answer has more than %d bytes", maxHead)
 		}
 		select {
-		case failed := <-written: // why there is no answer, if it could not be written
-			if failed != nil {
-				err = failed
+		case w := <-wrote: // why there is no answer, if it could not be written
+			if w.err != nil {
+				e.untouched = w.n == 0
+				return w.err
 			}
 		default:
 		}
-		return false, err
+		return err
 	}
 	limited.N = 1 << 62
 	all := &whole{ReadCloser: resp.Body}
 	resp.Body = all
 	if err := read(resp); err != nil {
-		return false, err
+		return err
 	}
+	if !all.read || resp.Close || resp.StatusCode < 200 || r.Buffered() > 0 {
+		return nil
+	}
+	if len(body) <= atOnce {
+		e.again = (<-wrote).err == nil
+		return nil
+	}
+	t := time.NewTimer(writeTime)
+	defer t.Stop()
 	select {
-	case failed := <-written:
-		return failed == nil && all.read && !resp.Close && resp.StatusCode >= 200 && r.Buffered() == 0, nil
-	default:
-		return false, nil // it answered before it had read all
+	case w := <-wrote:
+		e.again = w.err == nil
+	case <-t.C: // it answered before it had read all
 	}
+	return nil
 }
 
 // whole is a body that knows whether all of it was read.
@@ -178,91 +199,4 @@ func answer(r *bufio.Reader) (*http.Response, error) {
 		}
 	}
 	return nil, fmt.Errorf("more than %d interim answers", maxInterim)
-}
-
-// take returns a connection that waits for a request, or a new one.
-func (c *Client) take(ctx context.Context, address string) (net.Conn, error) {
-	for {
-		c.mu.Lock()
-		n := len(c.idle)
-		if n == 0 || c.previous != address {
-			c.mu.Unlock()
-			return c.Dial(ctx, address)
-		}
-		conn := c.idle[n-1].Conn
-		c.idle[n-1] = idleConn{}
-		c.idle = c.idle[:n-1]
-		c.mu.Unlock()
-		if quiet(conn) {
-			return conn, nil
-		}
-		conn.Close() //nolint:errcheck // the server has closed it
-	}
-}
-
-// quiet reports whether nothing has come on a connection, not even its end.
-func quiet(conn net.Conn) bool {
-	s, ok := conn.(syscall.Conn)
-	if !ok {
-		return true
-	}
-	rc, err := s.SyscallConn()
-	if err != nil {
-		return false
-	}
-	nothing := false
-	err = rc.Control(func(fd uintptr) {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN | unix.POLLRDHUP}}, 0)
-		nothing = n == 0 && err == nil
-	})
-	return nothing && err == nil
-}
-
-// put keeps a connection for a later request.
-func (c *Client) put(conn net.Conn, address string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.previous != address {
-		c.closeIdle(len(c.idle))
-		c.previous = address
-	}
-	if len(c.idle) >= c.MostIdle {
-		conn.Close() //nolint:errcheck // its answer was read
-		return
-	}
-	c.idle = append(c.idle, idleConn{conn, time.Now()})
-	if !c.pruning {
-		c.pruning = true
-		time.AfterFunc(c.IdleTime, c.prune)
-	}
-}
-
-// prune closes connections that have been idle for long.
-func (c *Client) prune() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now, old := time.Now(), 0
-	for old < len(c.idle) && now.Sub(c.idle[old].since) >= c.IdleTime {
-		old++
-	}
-	c.closeIdle(old)
-	if c.pruning = len(c.idle) > 0; c.pruning {
-		time.AfterFunc(c.IdleTime-now.Sub(c.idle[0].since), c.prune)
-	}
-}
-
-// closeIdle closes the n idle connections that were used longest ago; mu is held.
-func (c *Client) closeIdle(n int) {
-	for _, old := range c.idle[:n] {
-		old.Close() //nolint:errcheck // no request has it
-	}
-	c.idle = append(c.idle[:0], c.idle[n:]...)
-	clear(c.idle[len(c.idle):cap(c.idle)])
-}
-
-// CloseIdle closes the connections that no request has.
-func (c *Client) CloseIdle() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closeIdle(len(c.idle))
 }

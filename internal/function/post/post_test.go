@@ -1,4 +1,4 @@
-package wire
+package post
 
 import (
 	"bufio"
@@ -13,8 +13,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
+
+	"minik8s/internal/idle"
 )
 
 // server accepts connections and counts them; serve has each of them.
@@ -46,12 +49,10 @@ func server(t *testing.T, serve func(conn net.Conn, r *bufio.Reader)) (address s
 	return l.Addr().String(), conns
 }
 
-func client(t *testing.T) *Client {
-	c := &Client{Dial: func(ctx context.Context, address string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
-	}, MostIdle: 4, IdleTime: time.Minute}
-	t.Cleanup(c.CloseIdle)
-	return c
+func connectionsTo(t *testing.T, address string) *idle.Pool {
+	p := &idle.Pool{Address: address, Dial: (&net.Dialer{}).DialContext, Most: 4, Time: time.Minute}
+	t.Cleanup(p.Close)
+	return p
 }
 
 // said is an answer.
@@ -61,8 +62,8 @@ type said struct {
 	header http.Header
 }
 
-func (c *Client) ask(ctx context.Context, address string, body []byte, headers ...Header) (s said, how Progress, err error) {
-	how, err = c.Post(ctx, address, headers, body, func(r *http.Response) error {
+func ask(ctx context.Context, to *idle.Pool, body []byte, headers ...Header) (s said, how Progress, err error) {
+	how, err = Send(ctx, to, headers, body, func(r *http.Response) error {
 		text, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 		s = said{r.StatusCode, string(text), r.Header}
 		return err
@@ -121,9 +122,9 @@ func TestAnswers(t *testing.T) {
 						}
 					}
 				})
-				cl := client(t)
+				to := connectionsTo(t, at)
 				for range 3 {
-					got, how, err := cl.ask(within(t), at, body, Header{"X-Call", "a b"})
+					got, how, err := ask(within(t), to, body, Header{"X-Call", "a b"})
 					if (err != nil) != c.failed || how != Sent || !c.failed && (got.status != c.want.status || got.body != c.want.body) {
 						t.Errorf("a body of %d: %d %q, %d, %v", len(body), got.status, got.body, how, err)
 					}
@@ -134,7 +135,7 @@ func TestAnswers(t *testing.T) {
 				if text := wrong.Load(); text != nil {
 					t.Error("the server got", *text)
 				}
-				cl.CloseIdle()
+				to.Close()
 			}
 		})
 	}
@@ -150,15 +151,19 @@ func TestClosedWhileIdle(t *testing.T) {
 		io.Copy(io.Discard, req.Body)                                        //nolint:errcheck // a test's
 		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") //nolint:errcheck // a test's
 	})
-	c := client(t)
+	to := connectionsTo(t, at)
 	for i := range 5 {
 		if i > 0 { // the end of the last one has come
-			conn := c.idle[0].Conn
-			for end := time.Now().Add(10 * time.Second); quiet(conn) && time.Now().Before(end); {
+			conn, reused, err := to.Get(within(t), false)
+			if err != nil || !reused {
+				t.Fatal(reused, err)
+			}
+			for end := time.Now().Add(10 * time.Second); conn.Alive() && time.Now().Before(end); {
 				time.Sleep(time.Millisecond)
 			}
+			to.Put(conn)
 		}
-		if got, _, err := c.ask(within(t), at, []byte("x")); err != nil || got.status != 200 {
+		if got, _, err := ask(within(t), to, []byte("x")); err != nil || got.status != 200 {
 			t.Fatalf("request %d: %+v, %v", i, got, err)
 		}
 	}
@@ -177,7 +182,7 @@ func TestAnEarlyAnswer(t *testing.T) {
 		conn.(*net.TCPConn).CloseWrite()                                                                   //nolint:errcheck // a test's
 		io.Copy(io.Discard, conn)                                                                          //nolint:errcheck // as well-behaved servers do for a while
 	})
-	if got, _, err := client(t).ask(within(t), at, make([]byte, 8<<20)); err != nil || got.status != 413 || got.body != "no" {
+	if got, _, err := ask(within(t), connectionsTo(t, at), make([]byte, 8<<20)); err != nil || got.status != 413 || got.body != "no" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -185,7 +190,7 @@ func TestAnEarlyAnswer(t *testing.T) {
 // The request ends with its context, wherever the server stands still.
 func TestEndsWithItsContext(t *testing.T) {
 	for name, serve := range map[string]func(net.Conn, *bufio.Reader){
-		"reads nothing": func(conn net.Conn, _ *bufio.Reader) { <-t.Context().Done() },
+		"reads nothing": nil,
 		"answers nothing": func(conn net.Conn, r *bufio.Reader) {
 			io.Copy(io.Discard, r) //nolint:errcheck // a test's
 		},
@@ -201,7 +206,7 @@ func TestEndsWithItsContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			quit := make(chan struct{})
 			at, _ := server(t, func(conn net.Conn, r *bufio.Reader) {
-				if name == "reads nothing" {
+				if serve == nil {
 					<-quit
 					return
 				}
@@ -210,7 +215,7 @@ func TestEndsWithItsContext(t *testing.T) {
 			defer close(quit)
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			_, how, err := client(t).ask(ctx, at, make([]byte, 8<<20))
+			_, how, err := ask(ctx, connectionsTo(t, at), make([]byte, 8<<20))
 			if err == nil || how != Sent || ctx.Err() == nil {
 				t.Errorf("%d, %v", how, err)
 			}
@@ -221,104 +226,127 @@ func TestEndsWithItsContext(t *testing.T) {
 // An error says whether anything was sent.
 func TestProgress(t *testing.T) {
 	at, conns := server(t, func(conn net.Conn, r *bufio.Reader) {})
-	c := client(t)
+	to := connectionsTo(t, at)
 	for _, h := range []Header{{"X", "a\r\nY: b"}, {"X:", "a"}, {"", "a"}, {"X", "a\x00"}} {
-		if _, how, err := c.ask(within(t), at, nil, h); how != Impossible || err == nil {
+		if _, how, err := ask(within(t), to, nil, h); how != Impossible || err == nil {
 			t.Errorf("%q: %d, %v", h, how, err)
 		}
 	}
 	if conns.Load() != 0 {
 		t.Error("somebody was asked")
 	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, how, err := ask(over, to, nil); how != Unsent || !errors.Is(err, context.Canceled) {
+		t.Errorf("too late: %d, %v", how, err)
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.Close() //nolint:errcheck // a test's
-	if _, how, err := c.ask(within(t), l.Addr().String(), nil); how != Unsent || err == nil {
+	if _, how, err := ask(within(t), connectionsTo(t, l.Addr().String()), nil); how != Unsent || err == nil {
 		t.Errorf("nobody listens: %d, %v", how, err)
-	}
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, how, err := c.ask(over, at, nil); how != Unsent || !errors.Is(err, context.Canceled) {
-		t.Errorf("too late: %d, %v", how, err)
 	}
 }
 
-// So many connections are kept, for so long, and none to another address.
-func TestIdleConnections(t *testing.T) {
-	open := atomic.Int64{}
-	at, _ := server(t, func(conn net.Conn, r *bufio.Reader) {
-		open.Add(1)
-		defer open.Add(-1)
-		for {
-			req, err := http.ReadRequest(r)
-			if err != nil {
-				return
-			}
-			io.Copy(io.Discard, req.Body)                                        //nolint:errcheck // a test's
-			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") //nolint:errcheck // a test's
-		}
-	})
-	until := func(what string, ok func() bool) {
-		t.Helper()
-		for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("not in time: %s; %d are open", what, open.Load())
-			}
+// deaf is a connection that is closed the moment somebody writes to it.
+type deaf struct {
+	net.Conn
+	on *atomic.Bool
+}
+
+func (d *deaf) Write(b []byte) (int, error) {
+	if d.on.Swap(false) {
+		return 0, syscall.ECONNRESET
+	}
+	return d.Conn.Write(b)
+}
+
+func (d *deaf) SyscallConn() (syscall.RawConn, error) { return d.Conn.(syscall.Conn).SyscallConn() }
+
+// A kept connection that the server closes right before the request costs no request: nothing of it was written.
+func TestClosedAtThatMoment(t *testing.T) {
+	at, conns := server(t, echoes)
+	var on atomic.Bool
+	to := connectionsTo(t, at)
+	to.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		return &deaf{c, &on}, err
+	}
+	for i := range 3 {
+		on.Store(i > 0)
+		if got, how, err := ask(within(t), to, []byte("x")); err != nil || how != Sent || got.status != 200 || on.Load() {
+			t.Errorf("%+v, %d, %v", got, how, err)
 		}
 	}
-	c := client(t)
-	c.IdleTime = 30 * time.Millisecond
+	if n := conns.Load(); n != 3 {
+		t.Errorf("%d connections", n)
+	}
+	on.Store(true)
+	fresh := connectionsTo(t, at)
+	fresh.Dial = to.Dial
+	if _, how, err := ask(within(t), fresh, []byte("x")); how != Unsent || err == nil {
+		t.Errorf("a new connection: %d, %v", how, err)
+	}
+}
+
+// echoes answers each request.
+func echoes(conn net.Conn, r *bufio.Reader) {
+	for {
+		req, err := http.ReadRequest(r)
+		if err != nil {
+			return
+		}
+		io.Copy(io.Discard, req.Body)                                        //nolint:errcheck // a test's
+		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") //nolint:errcheck // a test's
+	}
+}
+
+// Long requests, too, have their connections used again.
+func TestLongRequests(t *testing.T) {
+	at, conns := server(t, echoes)
+	to, body := connectionsTo(t, at), make([]byte, 200_000)
+	for range 500 {
+		if _, _, err := ask(within(t), to, body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := conns.Load(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// Many ask at once.
+func TestManyAtOnce(t *testing.T) {
+	at, _ := server(t, echoes)
+	to := connectionsTo(t, at)
 	var wg sync.WaitGroup
-	for range 20 {
+	for i := range 20 {
 		wg.Go(func() {
-			for range 20 {
-				if _, _, err := c.ask(within(t), at, []byte("x")); err != nil {
-					t.Error(err)
+			for range 50 {
+				if got, _, err := ask(within(t), to, make([]byte, i*2000)); err != nil || got.status != 200 {
+					t.Error(got, err)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	until("no more than are kept", func() bool { return open.Load() <= int64(c.MostIdle) })
-	until("they are closed", func() bool { return open.Load() == 0 })
-	c.mu.Lock()
-	pruning, idle := c.pruning, len(c.idle)
-	c.mu.Unlock()
-	if pruning || idle > 0 {
-		t.Errorf("a timer is set: %t; %d are kept", pruning, idle)
-	}
-	c.IdleTime = time.Minute
-	if _, _, err := c.ask(within(t), at, nil); err != nil {
-		t.Fatal(err)
-	}
-	other, conns := server(t, func(conn net.Conn, r *bufio.Reader) {
-		http.ReadRequest(r)                                                  //nolint:errcheck // a test's
-		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") //nolint:errcheck // a test's
-	})
-	if _, _, err := c.ask(within(t), other, nil); err != nil || conns.Load() != 1 {
-		t.Errorf("%d connections to the other, %v", conns.Load(), err)
-	}
-	until("that to the first is closed", func() bool { return open.Load() == 0 })
-	c.CloseIdle()
 }
 
-func BenchmarkPost(b *testing.B) {
+func BenchmarkSend(b *testing.B) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)   //nolint:errcheck // a test's
 		io.WriteString(w, `{"x": 5}`) //nolint:errcheck // a test's
 	}))
 	defer s.Close()
 	at := s.Listener.Addr().String()
-	b.Run("wire", func(b *testing.B) {
-		c := &Client{Dial: func(ctx context.Context, address string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
-		}, MostIdle: 4, IdleTime: time.Minute}
-		defer c.CloseIdle()
+	b.Run("post", func(b *testing.B) {
+		to := &idle.Pool{Address: at, Dial: (&net.Dialer{}).DialContext, Most: 4, Time: time.Minute}
+		defer to.Close()
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, _, err := c.ask(b.Context(), at, []byte(`{"x": 1}`)); err != nil {
+			if _, _, err := ask(b.Context(), to, []byte(`{"x": 1}`)); err != nil {
 				b.Fatal(err)
 			}
 		}

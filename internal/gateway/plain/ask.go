@@ -2,6 +2,7 @@ package plain
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io"
 	"syscall"
@@ -9,11 +10,12 @@ import (
 
 	"minik8s/internal/gateway/backends"
 	"minik8s/internal/gateway/pages"
+	"minik8s/internal/idle"
 )
 
 // ask sends the request to the endpoints in turn until the first bytes of an answer are in s.in. u is nil if none has
 // answered, or the client has gone.
-func (c *client) ask(s *scratch, turn *backends.Turn, method string) (u *upstream, e *backends.Endpoint, how pages.Failure) {
+func (c *client) ask(s *scratch, turn *backends.Turn, method string) (u *idle.Conn, e *backends.Endpoint, how pages.Failure) {
 	begin, last := time.Time{}, error(nil)
 	defer func() {
 		if u == nil && !c.watch.left {
@@ -21,9 +23,9 @@ func (c *client) ask(s *scratch, turn *backends.Turn, method string) (u *upstrea
 		}
 	}()
 	for e = turn.Next(); e != nil; {
-		conns, _ := e.Kept.(*Upstreams)
+		conns, _ := e.Kept.(*idle.Pool)
 		for fresh := false; ; fresh = true {
-			u, reused, err := conns.get(fresh)
+			u, reused, err := conns.Get(context.Background(), fresh)
 			if err != nil {
 				e.Failed()
 				if how, last = pages.Broken, err; backends.TimedOut(err) {
@@ -34,7 +36,7 @@ func (c *client) ask(s *scratch, turn *backends.Turn, method string) (u *upstrea
 				}
 				break
 			}
-			if reused && !u.alive() {
+			if reused && !u.Alive() {
 				u.Close()
 				continue
 			}
@@ -73,7 +75,7 @@ func (c *client) ask(s *scratch, turn *backends.Turn, method string) (u *upstrea
 }
 
 // exchange sends the request and waits for the first bytes of the answer.
-func (c *client) exchange(s *scratch, u *upstream) error {
+func (c *client) exchange(s *scratch, u *idle.Conn) error {
 	if _, err := u.Write(s.out); err != nil {
 		return err
 	}

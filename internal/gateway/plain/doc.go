@@ -7,7 +7,6 @@
 //	ask.go       the endpoints in turn, until one answers
 //	relay.go     answers
 //	watch.go     clients that go while they wait
-//	upstream.go  connections to endpoints
 //
 // Who calls it: package gateway, whose tests cover it by HTTP. A request is in memory as a whole before it is sent, so it can
 // be sent again; of an answer there is never more than a buffer. Nothing survives.

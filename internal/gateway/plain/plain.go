@@ -14,6 +14,7 @@ import (
 	"minik8s/internal/gateway/pages"
 	"minik8s/internal/gateway/routes"
 	"minik8s/internal/gateway/wire"
+	"minik8s/internal/idle"
 )
 
 // LoopID is how gateways name themselves in CDN-Loop, the header by which RFC 8586 finds requests that go in circles. A
@@ -209,7 +210,7 @@ func (c *client) forward(size int) (ok, hand bool) {
 	keep, ok := c.relay(s, u, method == http.MethodHead)
 	c.watch.end()
 	if keep && !c.watch.left {
-		e.Kept.(*Upstreams).put(u)
+		e.Kept.(*idle.Pool).Put(u)
 	} else {
 		u.Close()
 	}

@@ -6,6 +6,7 @@ import (
 
 	"minik8s/internal/gateway/pages"
 	"minik8s/internal/gateway/wire"
+	"minik8s/internal/idle"
 )
 
 const (
@@ -15,7 +16,7 @@ const (
 
 // relay passes on the answer whose first bytes are in s.in. keep says that the connection to the endpoint may be used
 // again, ok that to the client.
-func (c *client) relay(s *scratch, u *upstream, head bool) (keep, ok bool) {
+func (c *client) relay(s *scratch, u *idle.Conn, head bool) (keep, ok bool) {
 	a := &c.answer
 	for {
 		more, valid := a.Read(s.in, head)
@@ -43,7 +44,7 @@ func (c *client) complain(why string, head bool) bool {
 }
 
 // fill reads more of a head.
-func (s *scratch) fill(u *upstream) bool {
+func (s *scratch) fill(u *idle.Conn) bool {
 	if len(s.in) == cap(s.in) {
 		s.in = append(make([]byte, 0, 2*cap(s.in)), s.in...)
 	}
@@ -53,7 +54,7 @@ func (s *scratch) fill(u *upstream) bool {
 }
 
 // relayBody passes on an answer whose head has been read.
-func (c *client) relayBody(s *scratch, u *upstream) (keep, ok bool) {
+func (c *client) relayBody(s *scratch, u *idle.Conn) (keep, ok bool) {
 	c.watch.answer()
 	a := &c.answer
 	out := append(append(s.out[:0], "HTTP/1.1 "...), a.Line.Of(s.in)...)
@@ -91,7 +92,7 @@ func (c *client) relayBody(s *scratch, u *upstream) (keep, ok bool) {
 }
 
 // move copies n bytes of a body.
-func (c *client) move(u *upstream, n int64) (int64, error) {
+func (c *client) move(u *idle.Conn, n int64) (int64, error) {
 	if to, direct := c.conn.(io.ReaderFrom); direct && n >= spliceAt {
 		return to.ReadFrom(&io.LimitedReader{R: u.Conn, N: n})
 	}
@@ -115,7 +116,7 @@ func (c *client) move(u *upstream, n int64) (int64, error) {
 
 // relayStream passes on a body whose length nobody has said, each piece as it comes. out is the head, rest what has been
 // read of the body.
-func (c *client) relayStream(s *scratch, u *upstream, out, rest []byte) (_ []byte, keep, ok bool) {
+func (c *client) relayStream(s *scratch, u *idle.Conn, out, rest []byte) (_ []byte, keep, ok bool) {
 	a := &c.answer
 	c.chunks.Reset()
 	buf := []byte(nil)

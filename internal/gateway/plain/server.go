@@ -11,6 +11,7 @@ import (
 
 	"minik8s/internal/gateway/backends"
 	"minik8s/internal/gateway/routes"
+	"minik8s/internal/idle"
 )
 
 // Config is what a Server is made from. All is needed.
@@ -43,9 +44,9 @@ type Server struct {
 // New makes a Server.
 func New(cfg Config) *Server { return &Server{cfg: cfg} }
 
-// Upstreams makes what the Server keeps for an endpoint: whoever makes the endpoint keeps it there.
-func (s *Server) Upstreams(address string) *Upstreams {
-	return &Upstreams{address: address, cfg: &s.cfg}
+// Upstreams makes what the Server keeps for an endpoint, its connections: whoever makes the endpoint keeps it there.
+func (s *Server) Upstreams(address string) *idle.Pool {
+	return &idle.Pool{Address: address, Dial: s.cfg.Dial, Most: s.cfg.KeepEach, Time: s.cfg.KeepTime}
 }
 
 // Stop says that the answers that are under way are the last of their connections. Who waits for a request is woken by a

@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"minik8s/internal/idle"
 )
 
 // watch looks whether a client goes while it waits for an answer, and bounds how long it waits. Most answers come before it
@@ -14,7 +16,7 @@ type watch struct {
 	timer *time.Timer
 	on    bool
 	ended chan struct{}
-	up    *upstream
+	up    *idle.Conn
 	left  bool // the client has gone
 
 	mu       sync.Mutex
@@ -26,7 +28,7 @@ func (w *watch) init(c *client) {
 	w.c, w.ended = c, make(chan struct{}, 1)
 }
 
-func (w *watch) begin(u *upstream) {
+func (w *watch) begin(u *idle.Conn) {
 	if w.on {
 		return
 	}
