@@ -68,6 +68,7 @@ var floors = map[string]int{
 	"internal/places":             1, // connections, shared among clients
 	"internal/announce":           1, // answers for addresses by ARP; knows no Service
 	"internal/conntrack":          1, // flows that the kernel tracks; knows no pod
+	"internal/memory":             1, // the process's own memory; knows nothing of what is in it
 	"internal/idle":               1, // connections for their next use; the gateway and functions keep some
 	"internal/relay":              1, // forwards a port in user space; the pods' network and the proxy both need it
 	"internal/logind":             1, // the machine's shutdown, as systemd says it; knows no pod

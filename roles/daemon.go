@@ -37,6 +37,7 @@ import (
 	"minik8s/internal/kubelet/containerd"
 	"minik8s/internal/kubelet/work"
 	"minik8s/internal/masters"
+	"minik8s/internal/memory"
 	"minik8s/internal/metrics"
 	"minik8s/internal/metrics/query"
 	"minik8s/internal/network"
@@ -304,9 +305,9 @@ func (d *Daemon) path(parts ...string) string {
 func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	defer d.Close()
 	if d.cfg.Does(config.Collector) {
-		tuneCollector(func() {
+		memory.TuneCollector(func() {
 			if d.cfg.Does(config.GiveBack) {
-				giveBackNow(d.log)
+				memory.GiveBack(d.log)
 			}
 		})
 	}
@@ -316,7 +317,7 @@ func (d *Daemon) Run(ctx context.Context, ready func()) error {
 	}
 	return d.group.Run(ctx, func() {
 		if d.cfg.Does(config.GiveBack) {
-			go giveBack(ctx, d.log)
+			go memory.GiveBackLater(ctx, d.log)
 		}
 		if ready != nil {
 			ready()

@@ -1,27 +1,22 @@
-package roles
+package memory
 
 import (
 	"context"
 	"log/slog"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // settle is how long after the start memory is returned: goroutines of the start have ended by then.
 const settle = 2 * time.Second
 
-// giveBack returns memory that only the start needed: the heap's free pages, and the pages of the program file
+// GiveBackLater returns memory that only the start needed: the heap's free pages, and the pages of the program file
 // with code that will not run again. Pages that are needed after all come back from the page cache, with one fault
 // each.
-func giveBack(ctx context.Context, log *slog.Logger) {
+func GiveBackLater(ctx context.Context, log *slog.Logger) {
 	t := time.NewTimer(settle)
 	defer t.Stop()
 	select {
@@ -29,10 +24,11 @@ func giveBack(ctx context.Context, log *slog.Logger) {
 	case <-ctx.Done():
 		return
 	}
-	giveBackNow(log)
+	GiveBack(log)
 }
 
-func giveBackNow(log *slog.Logger) {
+// GiveBack returns the heap's free pages, and clean pages of files, now.
+func GiveBack(log *slog.Logger) {
 	debug.FreeOSMemory()
 	if err := dropFiles(); err != nil {
 		log.Debug("pages of files could not be given back", "error", err)
@@ -95,10 +91,10 @@ const (
 	tunedPercent = 50
 )
 
-// tuneCollector sets GOGC after each collection, by the size of the live heap, and calls rested when a busy time has
+// TuneCollector sets GOGC after each collection, by the size of the live heap, and calls rested when a busy time has
 // ended, to give memory back: the runtime keeps as much as it needed then. Nothing ticks for that: it leaves an unreachable
 // object, whose finalizer runs after the next collection and calls it again; and only a burst of collections starts a timer.
-func tuneCollector(rested func()) {
+func TuneCollector(rested func()) {
 	type cycle struct{ _ [16]byte }
 	percent := 100
 	var mu sync.Mutex
@@ -138,49 +134,4 @@ func tuneCollector(rested func()) {
 		runtime.SetFinalizer(&cycle{}, set)
 	}
 	runtime.SetFinalizer(&cycle{}, set)
-}
-
-// dropFiles drops the clean pages of files from the process's memory: of this program's, and of the databases of etcd and
-// containerd, which grow with what was in them once.
-func dropFiles() error {
-	smaps, err := os.ReadFile("/proc/self/smaps")
-	if err != nil {
-		return err
-	}
-	for _, r := range cleanRanges(string(smaps)) {
-		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, r.start, r.end-r.start, unix.MADV_DONTNEED); errno != 0 {
-			return errno
-		}
-	}
-	return nil
-}
-
-// addresses is a range of memory.
-type addresses struct{ start, end uintptr }
-
-// cleanRanges are the mappings of files without any written page: they are not writable, and no page in them is
-// anonymous. The second condition matters: a loader writes relocations before it makes their mapping read-only, and
-// dropping those pages would bring back the file's unrelocated bytes.
-func cleanRanges(smaps string) []addresses {
-	var out []addresses
-	var r addresses
-	candidate := false
-	for line := range strings.Lines(smaps) {
-		f := strings.Fields(line)
-		switch {
-		case len(f) >= 2 && strings.Contains(f[0], "-") && len(f[1]) == 4:
-			candidate = len(f) >= 6 && strings.HasPrefix(f[5], "/") && f[1][1] != 'w'
-			from, to, _ := strings.Cut(f[0], "-")
-			start, err1 := strconv.ParseUint(from, 16, 64)
-			end, err2 := strconv.ParseUint(to, 16, 64)
-			candidate = candidate && err1 == nil && err2 == nil
-			r = addresses{uintptr(start), uintptr(end)}
-		case candidate && len(f) == 3 && f[0] == "Anonymous:":
-			if f[1] == "0" {
-				out = append(out, r)
-			}
-			candidate = false
-		}
-	}
-	return out
 }
