@@ -51,7 +51,7 @@ func (r *Report) String() string {
 		n, strings.Join(kinds, "; "), r.Rounds, r.Took.Seconds(), r.Ops, r.Refused, r.Unknown, r.Watches, r.Events)
 }
 
-// Masters adds n hosts to a lab that are one cluster's masters, and waits until all vote.
+// Masters adds n hosts to a lab that are one cluster's masters, and waits until as many vote as should.
 func Masters(ctx context.Context, lab *hosts.Lab, n int) ([]*hosts.Host, error) {
 	var all []*hosts.Host
 	for i := range n {
@@ -75,6 +75,7 @@ func Masters(ctx context.Context, lab *hosts.Lab, n int) ([]*hosts.Host, error) 
 			return nil, err
 		}
 	}
+	want := min(n-1+n%2, 5) // an odd number; the others learn, and serve the API
 	for end := time.Now().Add(readyLimit); ; sleep(ctx, 20*time.Millisecond) {
 		list, err := members(ctx, all[0])
 		voters := 0
@@ -83,11 +84,11 @@ func Masters(ctx context.Context, lab *hosts.Lab, n int) ([]*hosts.Host, error) 
 				voters++
 			}
 		}
-		if voters == n {
+		if len(list) == n && voters == want {
 			return all, nil
 		}
 		if time.Now().After(end) || ctx.Err() != nil {
-			return nil, fmt.Errorf("not all %d masters vote: %+v %w", n, list, err)
+			return nil, fmt.Errorf("%d of %d masters should vote: %+v %w", want, n, list, err)
 		}
 	}
 }
