@@ -226,7 +226,16 @@ func (h *Host) Ready(ctx context.Context) bool {
 
 // Ctl runs "minik8sd ctl" on the host and returns what it prints.
 func (h *Host) Ctl(args ...string) (string, error) {
-	cmd := exec.Command(h.binary(), append([]string{"ctl", "--data-dir", h.dir}, args...)...)
+	return h.ctl(append([]string{"--data-dir", h.dir}, args...)...)
+}
+
+// CtlByKubeconfig runs ctl on the host as Kubectl runs kubectl: with the kubeconfig, and so by the same way to the API.
+func (h *Host) CtlByKubeconfig(args ...string) (string, error) {
+	return h.ctl(append([]string{"--kubeconfig", h.kubeconfig()}, args...)...)
+}
+
+func (h *Host) ctl(args ...string) (string, error) {
+	cmd := exec.Command(h.binary(), append([]string{"ctl"}, args...)...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := h.ns.do(cmd.Run)
@@ -238,11 +247,7 @@ func (h *Host) Ctl(args ...string) (string, error) {
 
 // Kubectl runs kubectl on the host, as its root would: with the kubeconfig that the daemon has written.
 func (h *Host) Kubectl(args ...string) (string, error) {
-	config := filepath.Join(h.dir, "admin.kubeconfig")
-	if _, err := os.Stat(config); errors.Is(err, fs.ErrNotExist) {
-		config = filepath.Join(h.dir, "kubelet.kubeconfig")
-	}
-	cmd := exec.Command("kubectl", append([]string{"--kubeconfig", config, "--cache-dir", filepath.Join(h.lab.dir, "kubectl")}, args...)...)
+	cmd := exec.Command("kubectl", append([]string{"--kubeconfig", h.kubeconfig(), "--cache-dir", filepath.Join(h.lab.dir, "kubectl")}, args...)...)
 	var out []byte
 	err := h.ns.do(func() (err error) {
 		out, err = cmd.CombinedOutput()
@@ -252,6 +257,15 @@ func (h *Host) Kubectl(args ...string) (string, error) {
 		return "", fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
 	}
 	return string(out), nil
+}
+
+// kubeconfig is the one that the daemon has written: the administrator's on masters, else the kubelet's.
+func (h *Host) kubeconfig() string {
+	config := filepath.Join(h.dir, "admin.kubeconfig")
+	if _, err := os.Stat(config); errors.Is(err, fs.ErrNotExist) {
+		return filepath.Join(h.dir, "kubelet.kubeconfig")
+	}
+	return config
 }
 
 // Get returns the body that a web server answers to this host.
