@@ -11,13 +11,17 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/config"
+	"minik8s/internal/api"
 	apimembers "minik8s/internal/apiserver/members"
+	"minik8s/internal/client"
 	"minik8s/internal/clock"
 	"minik8s/internal/membership"
+	"minik8s/internal/registry"
 	"minik8s/internal/snapshots"
 	"minik8s/internal/store"
 	"minik8s/internal/store/etcd"
@@ -111,7 +115,7 @@ func (d *Daemon) admission() func(context.Context) ([]string, error) {
 
 // request is what this machine asks to be admitted with.
 func (d *Daemon) request() membership.Request {
-	return membership.Request{Name: d.cfg.NodeName, Address: d.etcdAddress()}
+	return membership.Request{Name: d.cfg.NodeName, Address: d.etcdAddress(), Key: d.creds.nodeKey}
 }
 
 // peers is how this master's etcd and those of others reach each other.
@@ -120,13 +124,57 @@ func (d *Daemon) peers() *etcd.Peers {
 		CertFile: d.path("pki", "etcd.crt"), KeyFile: d.path("pki", "etcd.key"), CAFile: d.path("pki", "ca.crt")}
 }
 
-// Admit implements members.Store.
-func (m *embedded) Admit(ctx context.Context, r membership.Request) ([]string, error) {
-	addresses, err := m.store.Admit(ctx, r.Name, r.Address)
+// Admit implements members.Store. Only the leader admits: unless it is this master, it is asked to. A name that a Node has
+// belongs to the Node's machine.
+func (m *embedded) Admit(ctx context.Context, r membership.Request, here bool) (addresses []string, err error) {
+	if leader := m.leader(); leader != "" && !here {
+		return addresses, m.there(leader, func(c *membership.Client) (err error) {
+			addresses, err = c.Admit(ctx, r, true)
+			return err
+		})
+	}
+	node, err := client.Get[*corev1.Node](ctx, m.d.as(registry.Part("membership")), client.Key{Kind: api.Nodes, Name: r.Name})
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return nil, err
+	case node.Annotations[api.MachineKeyAnnotation] != "" && node.Annotations[api.MachineKeyAnnotation] != r.Key:
+		return nil, apiError(http.StatusConflict, metav1.StatusReasonConflict, api.OtherMachine(r.Name))
+	}
+	addresses, err = m.store.Admit(ctx, r.Name, r.Address)
 	if err == nil {
 		m.d.log.Info("a master joins", "name", r.Name, "etcd", r.Address)
 	}
 	return addresses, refusal(err)
+}
+
+// leader is where the API of the master that leads the store is, HOST:PORT; empty if that is this one, or is not known.
+func (m *embedded) leader() string {
+	for _, e := range m.store.Known() {
+		if e.Leader && !e.Self {
+			return e.API
+		}
+	}
+	return ""
+}
+
+// there asks another master, by where its API is. The error is an API error.
+func (m *embedded) there(address string, ask func(*membership.Client) error) error {
+	c, err := m.d.others().client("https://" + address)
+	if err != nil {
+		return err
+	}
+	err = ask(c)
+	var refused *membership.Refusal
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refused) && refused.Code == http.StatusNotFound:
+		return apiError(refused.Code, metav1.StatusReasonNotFound, refused.Message)
+	case errors.As(err, &refused):
+		return apiError(refused.Code, metav1.StatusReasonConflict, refused.Message)
+	}
+	return apierrors.NewServiceUnavailable("the master that leads did not answer: " + err.Error())
 }
 
 // Members implements members.Store. Only the leader knows who is lost: unless it is this master, it is asked. Without a
@@ -164,7 +212,7 @@ func listed(known []etcd.Member, revision int64, leads bool) membership.List {
 		}
 		switch {
 		case !leads && !e.Self:
-		case e.Name == "":
+		case e.Joining:
 			m.State = membership.Joining
 		case e.Lost:
 			m.State = membership.Lost
@@ -181,17 +229,14 @@ func memberID(id uint64) string { return fmt.Sprintf("%x", id) }
 // Remove implements members.Store. Only the leader knows whether those who stay are enough: unless it is this master, it
 // is asked to.
 func (m *embedded) Remove(ctx context.Context, which string, here bool) error {
+	if leader := m.leader(); leader != "" && !here {
+		return m.there(leader, func(c *membership.Client) error { return c.Remove(ctx, which, true) })
+	}
 	list, err := m.store.Members(ctx)
 	if err != nil {
 		return refusal(err)
 	}
 	var names []string
-	for _, e := range list {
-		if e.Leader && !e.Self && !here && e.API != "" {
-			return m.removeThere(ctx, which, "https://"+e.API)
-		}
-		names = append(names, e.Name)
-	}
 	for _, e := range list {
 		if id := memberID(e.ID); which == id || which == e.Name {
 			err := m.store.Remove(ctx, e.ID)
@@ -200,28 +245,10 @@ func (m *embedded) Remove(ctx context.Context, which string, here bool) error {
 			}
 			return refusal(err)
 		}
+		names = append(names, e.Name)
 	}
 	return apiError(http.StatusNotFound, metav1.StatusReasonNotFound,
 		fmt.Sprintf("no member of the store is named %q; there are: %s", which, strings.Join(names, ", ")))
-}
-
-// removeThere has another master remove a member.
-func (m *embedded) removeThere(ctx context.Context, which, server string) error {
-	c, err := m.d.others().client(server)
-	if err != nil {
-		return err
-	}
-	err = c.Remove(ctx, which, true)
-	var refused *membership.Refusal
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &refused) && refused.Code == http.StatusNotFound:
-		return apiError(refused.Code, metav1.StatusReasonNotFound, refused.Message)
-	case errors.As(err, &refused):
-		return apiError(refused.Code, metav1.StatusReasonConflict, refused.Message)
-	}
-	return apierrors.NewServiceUnavailable("the master that leads did not answer: " + err.Error())
 }
 
 func apiError(code int, reason metav1.StatusReason, message string) error {

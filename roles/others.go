@@ -84,7 +84,7 @@ func (o others) Admit(ctx context.Context, servers []string) (members []string, 
 			if err != nil {
 				return err
 			}
-			if members, err = c.Admit(ctx, o.d.request()); err == nil {
+			if members, err = c.Admit(ctx, o.d.request(), false); err == nil {
 				return nil
 			}
 			errs = append(errs, err)

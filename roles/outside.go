@@ -141,7 +141,7 @@ func (o *outside) elsewhere(instead string) error {
 }
 
 // Admit implements storage.
-func (o *outside) Admit(context.Context, membership.Request) ([]string, error) {
+func (o *outside) Admit(context.Context, membership.Request, bool) ([]string, error) {
 	return nil, o.elsewhere("a further master becomes no member of it: give it --etcd-servers, as the other masters have it")
 }
 

@@ -28,7 +28,7 @@ type storage interface {
 	masters() ([]string, error)
 
 	// What the API server asks about the storage's members; see package apiserver/members.
-	Admit(ctx context.Context, r membership.Request) ([]string, error)
+	Admit(ctx context.Context, r membership.Request, here bool) ([]string, error)
 	Members(ctx context.Context, here bool) (membership.List, error)
 	Remove(ctx context.Context, member string, here bool) error
 	Snapshot(ctx context.Context) (apimembers.Snapshot, error)

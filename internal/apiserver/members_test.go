@@ -41,7 +41,7 @@ func (k *keeper) Keys() (membership.Keys, error) {
 	return membership.Keys{CAKey: []byte(secretKey), ServiceAccountKey: []byte(secretKey)}, nil
 }
 
-func (k *keeper) Admit(_ context.Context, r membership.Request) ([]string, error) {
+func (k *keeper) Admit(_ context.Context, r membership.Request, _ bool) ([]string, error) {
 	k.did("admit " + r.Name)
 	return []string{r.Address}, nil
 }

@@ -47,20 +47,18 @@ func (c *Client) Keys(ctx context.Context) (Keys, error) {
 	return out, c.do(ctx, http.MethodPost, KeysPath, struct{}{}, &out)
 }
 
-// Admit asks that a machine be admitted, and returns the addresses of all members.
-func (c *Client) Admit(ctx context.Context, r Request) ([]string, error) {
+// Admit asks that a machine be admitted, and returns the addresses of all members; with here the master that is asked does
+// it by itself.
+func (c *Client) Admit(ctx context.Context, r Request, here bool) ([]string, error) {
 	var out Admission
-	return out.Members, c.do(ctx, http.MethodPost, Path, r, &out)
+	err := c.do(ctx, http.MethodPost, at(Path, here), r, &out)
+	return out.Members, err
 }
 
 // List asks who the members are; with here as the master that is asked knows them by itself.
 func (c *Client) List(ctx context.Context, here bool) (List, error) {
 	var out List
-	path := Path
-	if here {
-		path += "?" + HereQuery + "=true"
-	}
-	return out, c.do(ctx, http.MethodGet, path, nil, &out)
+	return out, c.do(ctx, http.MethodGet, at(Path, here), nil, &out)
 }
 
 // Settings asks for the settings that all machines share.
@@ -71,12 +69,16 @@ func (c *Client) Settings(ctx context.Context) (Shared, error) {
 
 // Remove has the master that is asked remove a member, by its name or ID; with here by itself.
 func (c *Client) Remove(ctx context.Context, member string, here bool) error {
-	path := Path + "/" + url.PathEscape(member)
+	var done struct{}
+	return c.do(ctx, http.MethodDelete, at(Path+"/"+url.PathEscape(member), here), nil, &done)
+}
+
+// at is a path, with here as a question to the master that is asked alone.
+func at(path string, here bool) string {
 	if here {
 		path += "?" + HereQuery + "=true"
 	}
-	var done struct{}
-	return c.do(ctx, http.MethodDelete, path, nil, &done)
+	return path
 }
 
 // do sends in and reads out. The error is a *Refusal if the server answered with one that is final (4xx, but 429).

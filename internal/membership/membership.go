@@ -94,6 +94,8 @@ type Request struct {
 	Name string `json:"name"`
 	// Address is where the other members reach it, HOST:PORT.
 	Address string `json:"address"`
+	// Key is the certs.KeyPin of its kubelet's key, by which a Node's name is known to be this machine's.
+	Key string `json:"key,omitempty"`
 }
 
 // Admission is the answer: the addresses of all members, the new one's too.

@@ -22,10 +22,11 @@ import (
 // errors.
 type Store interface {
 	Keys() (membership.Keys, error)
-	Admit(ctx context.Context, r membership.Request) ([]string, error)
-	// Members are who the leader says they are, or with here this master by itself.
+	// Admit has the leader admit a machine, or with here this master by itself.
+	Admit(ctx context.Context, r membership.Request, here bool) ([]string, error)
+	// Members are who the leader says they are; here as with Admit.
 	Members(ctx context.Context, here bool) (membership.List, error)
-	// Remove removes a member by its name or ID; here as with Members.
+	// Remove removes a member by its name or ID; here as with Admit.
 	Remove(ctx context.Context, member string, here bool) error
 	Snapshot(ctx context.Context) (Snapshot, error)
 	// Settings are those of which the cluster has one value.
@@ -67,7 +68,7 @@ func (h *Handler) Admit(c echo.Context) error {
 	d := json.NewDecoder(io.LimitReader(c.Request().Body, maxBody))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
-		return apierrors.NewBadRequest("expected {\"name\": NAME, \"address\": \"HOST:PORT\"}: " + err.Error())
+		return apierrors.NewBadRequest("expected {\"name\": NAME, \"address\": \"HOST:PORT\", \"key\": the SHA-256 of the kubelet's public key}: " + err.Error())
 	}
 	if msg := validation.IsDNS1123Subdomain(r.Name); len(msg) > 0 {
 		return apierrors.NewBadRequest("name: " + msg[0])
@@ -76,7 +77,7 @@ func (h *Handler) Admit(c echo.Context) error {
 	if n, perr := strconv.Atoi(port); err != nil || perr != nil || host == "" || n < 1 || n > 65535 {
 		return apierrors.NewBadRequest("address: expected HOST:PORT, where the other masters reach the new one's etcd")
 	}
-	members, err := h.Store.Admit(c.Request().Context(), r)
+	members, err := h.Store.Admit(c.Request().Context(), r, here(c))
 	if err != nil {
 		return err
 	}

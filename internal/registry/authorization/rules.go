@@ -107,6 +107,7 @@ var partRules = map[string][]rule{
 	"system:metrics-query": {{verbs: []string{"list"}}},         // the names of what a metric may describe: any kind
 	"system:views":         {{verbs: reading}},                  // what informers share; a part joins only where it may list itself
 	"system:leader":        {may([]string{"get", "create", "update"}, api.Leases)},
+	"system:membership":    {may([]string{"get"}, api.Nodes)}, // whose name a further master asks for
 	"system:namespace-controller": {
 		{verbs: []string{"get", "list", "watch", "delete"}},
 		mayBelow("finalize", changing, api.Namespaces),

@@ -67,7 +67,7 @@ type Store struct {
 	restarted  chan struct{}
 	before     []Member   // who the members were when the restart began
 	restarting sync.Mutex // held while the server restarts
-	exposing   sync.Mutex // held while the port for other members is opened
+	admitting  sync.Mutex // held while a member is admitted: two may ask at once
 }
 
 // startLimit is how long a member that is alone may take to start, and after which one of several says what it waits for.

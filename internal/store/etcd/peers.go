@@ -90,11 +90,13 @@ func (m *member) serve() {
 // Member is one of the machines that keep the store together.
 type Member struct {
 	ID   uint64
-	Name string // empty before it has started
+	Name string
 	// Address is where the others reach it, HOST:PORT; empty for a member that was always alone.
 	Address string
 	// API is where it answers for Others, HOST:PORT; empty if it has not said so.
 	API string
+	// Joining says that it was admitted and has not started yet.
+	Joining bool
 	// Learner says that it has all data and does not vote.
 	Learner bool
 	Leader  bool
@@ -134,13 +136,17 @@ func (s *Store) rememberPeers() error {
 	return disk.WriteFile(s.peersFile(), []byte(s.cfg.Peers.Address+"\n"), 0o600)
 }
 
-// initialCluster lists members for etcd: their names do not matter, but this one's. No node has a name with a #.
+// joiningMark is before the name of a member that was admitted, until it has started and says its name by itself. No node
+// has a name with a #.
+const joiningMark = "#"
+
+// initialCluster lists members for etcd: their names do not matter, but this one's.
 func (s *Store) initialCluster(addresses []string) string {
 	self := s.cfg.Peers.url()
 	out := []string{s.cfg.Name + "=" + self.String()}
 	for i, a := range addresses {
 		if u := peerURL(a); u != self {
-			out = append(out, fmt.Sprintf("#%d=%s", i, u.String()))
+			out = append(out, fmt.Sprintf("%s%d=%s", joiningMark, i, u.String()))
 		}
 	}
 	return strings.Join(out, ",")
@@ -179,8 +185,6 @@ func (s *Store) expose(ctx context.Context) error {
 	if s.cfg.Peers == nil {
 		return fmt.Errorf("%w: this store takes no other members", ErrMember)
 	}
-	s.exposing.Lock() // two may join at once
-	defer s.exposing.Unlock()
 	m, release, err := s.use(ctx, time.Now().Add(patience))
 	if err != nil {
 		return err
@@ -254,7 +258,8 @@ func (m *member) members() []Member {
 	lost := m.lost()
 	var out []Member
 	for _, e := range m.server.Cluster().Members() {
-		out = append(out, Member{ID: uint64(e.ID), Name: e.Name, Address: addressOf(e.PeerURLs), API: addressOf(e.ClientURLs), Learner: e.IsLearner,
+		name, joining := strings.CutPrefix(e.Name, joiningMark)
+		out = append(out, Member{ID: uint64(e.ID), Name: name, Joining: joining, Address: addressOf(e.PeerURLs), API: addressOf(e.ClientURLs), Learner: e.IsLearner,
 			Leader: e.ID == m.server.Leader(), Self: e.ID == m.server.MemberID(), Lost: lost[uint64(e.ID)]})
 	}
 	slices.SortFunc(out, func(a, b Member) int { return strings.Compare(a.Name+a.Address, b.Name+b.Address) })
@@ -284,8 +289,12 @@ func addressOf(urls []string) string {
 }
 
 // Admit lets the member with a name and an address join, as one that does not vote yet, and returns the addresses of
-// all members. It may be repeated. A member that had both before is replaced, because who asks has lost its data.
+// all members. It may be repeated. A member that had both before is replaced, because who asks has lost its data. Only the
+// leader does it, one after another, so that of two machines with one name the second is refused; on another member it
+// fails with store.ErrUnavailable.
 func (s *Store) Admit(ctx context.Context, name, address string) ([]string, error) {
+	s.admitting.Lock()
+	defer s.admitting.Unlock()
 	if err := s.expose(ctx); err != nil {
 		return nil, err
 	}
@@ -293,6 +302,9 @@ func (s *Store) Admit(ctx context.Context, name, address string) ([]string, erro
 	err := s.do(ctx, func(ctx context.Context, m *member) (err error) {
 		if err := m.current(ctx); err != nil {
 			return err
+		}
+		if m.server.Leader() != m.server.MemberID() {
+			return etcderrors.ErrNotLeader
 		}
 		out, err = m.admit(ctx, name, address)
 		return err
@@ -311,10 +323,10 @@ func (m *member) admit(ctx context.Context, name, address string) ([]string, err
 			continue
 		case have.Self:
 			return nil, fmt.Errorf("%w: %s is the address of the member that was asked", ErrMember, address)
-		case have.Name == "": // admitted, and not started yet
+		case have.Joining && have.Name == name:
 			admitted = true
 			continue
-		case have.Name != name:
+		case have.Name != name && !have.Joining:
 			return nil, fmt.Errorf("%w: %s is the address of the member %s: choose another --node-ip or --etcd-port, or remove that "+
 				"member with \"minik8sd ctl etcd remove %s\" if it is gone for good", ErrMember, address, have.Name, have.Name)
 		}
@@ -331,10 +343,10 @@ func (m *member) admit(ctx context.Context, name, address string) ([]string, err
 		// another one: an id that was removed is never taken again.
 		second := time.Now()
 		err = m.reconfigure(ctx, func(ctx context.Context) error {
-			_, err := m.server.AddMember(ctx, *membership.NewMemberAsLearner("", urls, "", &second))
+			_, err := m.server.AddMember(ctx, *membership.NewMemberAsLearner(joiningMark+name, urls, "", &second))
 			for errors.Is(err, membership.ErrIDRemoved) && ctx.Err() == nil {
 				second = second.Add(time.Second)
-				_, err = m.server.AddMember(ctx, *membership.NewMemberAsLearner("", urls, "", &second))
+				_, err = m.server.AddMember(ctx, *membership.NewMemberAsLearner(joiningMark+name, urls, "", &second))
 			}
 			return err
 		})

@@ -192,13 +192,35 @@ func TestJoinAtOnce(t *testing.T) {
 	}
 }
 
+// Of two machines with one name that ask at the same moment one is admitted, though neither has started yet.
+func TestAdmitOneName(t *testing.T) {
+	c := newCluster(t)
+	a := c.open(c.config("a"))
+	var errs [2]error
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() { _, errs[i] = a.Admit(t.Context(), "twin", fmt.Sprintf("127.0.0.1:%d", i+1)) })
+	}
+	wg.Wait()
+	if (errs[0] == nil) == (errs[1] == nil) || !errors.Is(errors.Join(errs[:]...), etcd.ErrMember) {
+		t.Error(errs)
+	}
+	members := await(t, a, "members", func([]etcd.Member) bool { return true })
+	if len(members) != 2 || members[1].Name != "twin" || !members[1].Joining || members[0].Joining {
+		t.Errorf("%+v", members)
+	}
+	if _, err := a.Admit(t.Context(), "twin", members[1].Address); err != nil {
+		t.Error("who was admitted asks again:", err)
+	}
+}
+
 // A machine gets neither the name nor the address of a member that is another machine.
 func TestAdmitRefuses(t *testing.T) {
 	c := newCluster(t)
 	acfg, bcfg := c.config("a"), c.config("b")
 	a := c.open(acfg)
 	c.open(bcfg)
-	await(t, a, "the other's name", func(m []etcd.Member) bool { return len(m) == 2 && m[0].Name != "" && m[1].Name != "" })
+	await(t, a, "the other's name", func(m []etcd.Member) bool { return len(m) == 2 && !m[0].Joining && !m[1].Joining })
 	for _, x := range []struct{ name, address string }{{"x", bcfg.Peers.Address}, {"b", "127.0.0.1:1"}, {"x", acfg.Peers.Address}} {
 		if _, err := a.Admit(t.Context(), x.name, x.address); !errors.Is(err, etcd.ErrMember) {
 			t.Errorf("%s at %s: %v", x.name, x.address, err)

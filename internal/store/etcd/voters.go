@@ -73,7 +73,7 @@ func next(members []Member, absent map[uint64]time.Duration, replaceAfter time.D
 			if replaceAfter > 0 && absent[m.ID] >= replaceAfter {
 				lost = m.ID
 			}
-		case m.Name != "" && !away:
+		case !m.Joining && !away:
 			ready = append(ready, m.ID)
 		}
 	}

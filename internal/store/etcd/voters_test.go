@@ -9,7 +9,7 @@ func TestNextVoter(t *testing.T) {
 	const limit = time.Minute
 	voter := func(id uint64) Member { return Member{ID: id, Name: "v"} }
 	learner := func(id uint64) Member { return Member{ID: id, Name: "l", Learner: true} }
-	unstarted := func(id uint64) Member { return Member{ID: id, Learner: true} }
+	unstarted := func(id uint64) Member { return Member{ID: id, Joining: true, Learner: true} }
 	for name, c := range map[string]struct {
 		members []Member
 		absent  map[uint64]time.Duration
@@ -59,7 +59,7 @@ func TestAbsent(t *testing.T) {
 
 func TestCanSpare(t *testing.T) {
 	voter := func(id uint64, lost bool) Member { return Member{ID: id, Lost: lost} }
-	learner := func(id uint64) Member { return Member{ID: id, Learner: true} }
+	learner := func(id uint64) Member { return Member{ID: id, Joining: true, Learner: true} }
 	for name, x := range map[string]struct {
 		members []Member
 		id      uint64
