@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"os"
 	"strings"
@@ -85,6 +86,23 @@ func TestAutoscalerVersions(t *testing.T) {
 		_, body = c.do(c.root(), "GET", path, "", "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
 		if !strings.Contains(body, `"cells":["web","Deployment/web","memory: \u003cunknown\u003e/100Mi, cpu: \u003cunknown\u003e/70%","2",7,0,`) {
 			t.Error(body)
+		}
+	}
+}
+
+// Who watches one version is told in it, whatever the others watch.
+func TestAutoscalerVersionsWatched(t *testing.T) {
+	c := start(t)
+	watches := map[string]*bufio.Scanner{}
+	for _, version := range []string{"v1", "v2beta2", "v2"} {
+		watches[version] = c.watch("/apis/autoscaling/" + version + "/horizontalpodautoscalers?watch=1")
+	}
+	if code, body := c.do(c.root(), "POST", autoscalersPath, autoscalerOf("2", "")); code != 201 {
+		t.Fatal(code, body)
+	}
+	for version, lines := range watches {
+		if !lines.Scan() || !strings.Contains(lines.Text(), `"apiVersion":"autoscaling/`+version+`"`) {
+			t.Errorf("%s: %s", version, lines.Text())
 		}
 	}
 }

@@ -147,7 +147,7 @@ func (enc *Encoder) Key() (string, bool) {
 	if enc.Layout != table.Default || !slices.Contains([]string{"", "None", "Metadata", "Object"}, enc.IncludeObject) {
 		return "", false
 	}
-	return strings.Join([]string{enc.Served().Group, strconv.Itoa(int(enc.Format)), enc.As, enc.IncludeObject}, "|"), true
+	return strings.Join([]string{enc.Served().GVK().String(), strconv.Itoa(int(enc.Format)), enc.As, enc.IncludeObject}, "|"), true
 }
 
 // table returns a Table without rows.
