@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -187,6 +188,9 @@ func TestGpuJobPasswords(t *testing.T) {
 			}
 			first := c.job("matrix-ops")
 			secret := c.login(first, user, password)
+			for m := first.ManagedFields; len(m) > 0 && time.Since(m[0].Time.Time) < time.Second; { // so that the times would differ
+				time.Sleep(10 * time.Millisecond)
+			}
 			again(200, x.path, x.again)
 			if now := c.job("matrix-ops"); now.ResourceVersion != first.ResourceVersion && !strings.Contains(x.name, "over json") {
 				t.Errorf("the same manifest changed the job: %+v\n%+v", first, now)

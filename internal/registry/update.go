@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
@@ -132,6 +135,9 @@ func (r *Registry) replace(ctx context.Context, q *Request, old *Entry, obj api.
 		}
 	}
 	raw, err := storage.Encode(kind, obj)
+	if err == nil && !old.Equal(raw) && onlyTimes(obj, before) {
+		raw, err = withTimesOf(kind, obj, before, raw, old)
+	}
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
@@ -145,6 +151,28 @@ func (r *Registry) replace(ctx context.Context, q *Request, old *Entry, obj api.
 		ctx = store.Essential(ctx)
 	}
 	return r.write(ctx, q, old.Key(), obj, raw, store.Update(storage.PrefixOf(kind)+old.Key(), raw, old.Revision()))
+}
+
+// onlyTimes reports whether what is noted of who owns which fields differs in the times alone.
+func onlyTimes(obj, before api.Object) bool {
+	a, b := obj.GetManagedFields(), before.GetManagedFields()
+	return len(a) > 0 && slices.EqualFunc(a, b, func(x, y metav1.ManagedFieldsEntry) bool {
+		x.Time, y.Time = nil, nil
+		return equality.Semantic.DeepEqual(x, y)
+	})
+}
+
+// withTimesOf is obj as it is stored, with the times of its managed fields as they were if nothing else has changed: what is
+// applied may be the same only after defaults and admission, which the times were set before. Kubernetes does so, too.
+func withTimesOf(kind *api.Kind, obj, before api.Object, raw []byte, old *Entry) ([]byte, error) {
+	changed := obj.GetManagedFields()
+	obj.SetManagedFields(before.GetManagedFields())
+	same, err := storage.Encode(kind, obj)
+	if err != nil || old.Equal(same) {
+		return same, err
+	}
+	obj.SetManagedFields(changed)
+	return raw, nil
 }
 
 // managerOf is who is noted for a write: as it says, or as the user is called.
