@@ -12,6 +12,7 @@ import (
 
 	"minik8s/internal/api"
 	"minik8s/internal/registry"
+	"minik8s/internal/store"
 )
 
 // Eviction deletes a pod with the grace period and preconditions of the eviction: pods/eviction. Before that it marks
@@ -53,7 +54,8 @@ func evict(ctx context.Context, o registry.Objects, q *registry.Request, evictio
 // resourceVersion, it is changed to that of the new version.
 func markEvicted(ctx context.Context, o registry.Objects, q *registry.Request, del *metav1.DeleteOptions) error {
 	status := registry.Own("update", api.Pods, q.Namespace, q.Name, api.StatusSubresource)
-	marked, err := o.Modify(ctx, status, registry.WriteOptions{}, func(old api.Object) (api.Object, error) {
+	// A pod on its way out frees room: it is marked also when the store is nearly full.
+	marked, err := o.Modify(store.Essential(ctx), status, registry.WriteOptions{}, func(old api.Object) (api.Object, error) {
 		if err := registry.CheckPreconditions(api.Pods, old, del.Preconditions); err != nil {
 			return nil, err
 		}
