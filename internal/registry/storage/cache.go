@@ -45,6 +45,8 @@ type Objects struct {
 	mu   sync.RWMutex
 	tree *tree
 	log  eventLog
+	// aging says that age will be called.
+	aging bool
 	// early are changes that came before the kind was loaded, if it was added while the registry ran.
 	early   []store.Event
 	loading bool
@@ -297,7 +299,7 @@ func (kc *Objects) follow(e *store.Event) {
 	}
 	kc.indexed(prev, next)
 	if next != nil || prev != nil {
-		kc.log.append(change{prev: prev, next: next, rev: e.KV.Modified})
+		kc.record(change{prev: prev, next: next, rev: e.KV.Modified})
 	}
 	for _, of := range kc.implies {
 		of.implied(prev, next, e.KV.Modified)

@@ -34,12 +34,12 @@ func (kc *Objects) implied(prev, next *Entry, rev int64) {
 		// What took its place meanwhile is another's.
 		if have, ok := kc.tree.Get(was); ok && sameText(have, was) {
 			kc.tree.drop(have.key)
-			kc.log.append(change{prev: have, rev: rev})
+			kc.record(change{prev: have, rev: rev})
 		}
 	}
 	if is != nil {
 		replaced := kc.tree.put(is)
-		kc.log.append(change{prev: replaced, next: is, rev: rev})
+		kc.record(change{prev: replaced, next: is, rev: rev})
 	}
 }
 

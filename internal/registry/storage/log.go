@@ -47,8 +47,14 @@ func (l *eventLog) append(c change) {
 	}
 	l.bytes += c.size()
 	l.last = c.rev
+	l.trim(c.at)
+	l.wake()
+}
+
+// trim drops what is more than the log may hold now.
+func (l *eventLog) trim(now time.Time) {
 	drop := 0
-	for n := len(l.changes); n-drop > maxLogChanges || n > drop && (l.bytes > maxLogBytes || c.at.Sub(l.changes[drop].at) > maxLogAge); drop++ {
+	for n := len(l.changes); n-drop > maxLogChanges || n > drop && (l.bytes > maxLogBytes || now.Sub(l.changes[drop].at) > maxLogAge); drop++ {
 		l.floor = l.changes[drop].rev
 		l.bytes -= l.changes[drop].size()
 		l.changes[drop] = change{}
@@ -59,7 +65,25 @@ func (l *eventLog) append(c change) {
 		}
 		l.first += int64(drop)
 	}
-	l.wake()
+}
+
+// record appends a change to the log. It is called with mu held.
+func (kc *Objects) record(c change) {
+	kc.log.append(c)
+	if !kc.aging {
+		kc.aging = true
+		time.AfterFunc(maxLogAge, kc.age)
+	}
+}
+
+// age drops old changes of a kind that is not written to any more: after a burst they would be kept for good.
+func (kc *Objects) age() {
+	kc.mu.Lock()
+	defer kc.mu.Unlock()
+	kc.log.trim(time.Now())
+	if kc.aging = len(kc.log.changes) > 0; kc.aging {
+		time.AfterFunc(maxLogAge, kc.age)
+	}
 }
 
 // size is the memory that only this change keeps: the previous version. The cache holds the newest version anyway,
