@@ -104,7 +104,7 @@ func (k *Kubelet) replace(ctx context.Context, items []api.Object) {
 	if k.checkpoints != nil {
 		k.checkpoints.Keep(there)
 	}
-	k.dropLeftovers(there)
+	k.dropLeftovers(ctx, there)
 }
 
 // podChanged passes a pod's object to its worker.

@@ -112,7 +112,7 @@ func fill(dir string, want payload, group int) error {
 			}
 		}
 		path = filepath.Join(dir, name)
-		if err := os.WriteFile(path, f.data, 0o600); err != nil {
+		if err := writeSynced(path, f.data); err != nil {
 			return err
 		}
 		if err := own(path, ownMode(f.mode, group)); err != nil {
@@ -120,6 +120,20 @@ func fill(dir string, want payload, group int) error {
 		}
 	}
 	return nil
+}
+
+// writeSynced writes a file that after a power cut is whole where it is there at all: a machine that comes up while its
+// masters are away may have nothing else to start its pods with.
+func writeSynced(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // holds reports whether dir has just the files of want.
