@@ -105,12 +105,13 @@ var floors = map[string]int{
 
 // shared are packages of floor 4 that other parts of floor 4 may use, and why.
 var shared = map[string]string{
-	"internal/controller/loop":   "the engine of every controller",
-	"internal/controller/expect": "what controllers have asked for and not yet seen",
-	"internal/controller/pods":   "what all controllers of pods do alike",
-	"internal/controller/leader": "one of several masters leads",
-	"internal/controller/owner":  "whose an object is",
-	"internal/controller/entry":  "where traffic enters the cluster, for load balancers and Ingresses alike",
+	"internal/controller/loop":      "the engine of every controller",
+	"internal/controller/expect":    "what controllers have asked for and not yet seen",
+	"internal/controller/pods":      "what all controllers of pods do alike",
+	"internal/controller/leader":    "one of several masters leads",
+	"internal/controller/owner":     "whose an object is",
+	"internal/controller/sightings": "when this master saw what another's clock has dated",
+	"internal/controller/entry":     "where traffic enters the cluster, for load balancers and Ingresses alike",
 }
 
 // callers are packages that only some may import, beside tests' helpers: what everybody else wants of them goes through

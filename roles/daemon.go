@@ -28,6 +28,7 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/client/fallback"
 	"minik8s/internal/client/local"
+	"minik8s/internal/controller/sightings"
 	"minik8s/internal/datadir"
 	"minik8s/internal/gpu"
 	"minik8s/internal/identity"
@@ -143,18 +144,21 @@ type Daemon struct {
 	runtime     *containerd.Runtime
 	work        *work.Limit // whose turn it is to use the processors: the kubelet's and the runtime's
 	// filter writes the table of Services, for the proxy and the policies: so neither takes the other for a stranger.
-	filter   *nft.Kernel
-	policies atomic.Pointer[policy.Enforcer] // nil until it runs
-	heard    *heard                          // whether masters hear this node
-	led      atomic.Pointer[supervise.Group] // the parts that run while this master leads
-	kubelet  atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API's goroutines read it
-	proxy    atomic.Pointer[proxy.Proxy]     // the same of the data path of Services
+	filter       *nft.Kernel
+	policies     atomic.Pointer[policy.Enforcer] // nil until it runs
+	heard        *heard                          // whether masters hear this node
+	clusterViews *informer.Views                 // what a master's parts that follow the cluster share
+	// sightings is when this master saw what another may have dated.
+	sightings *sightings.Sightings
+	led       atomic.Pointer[supervise.Group] // the parts that run while this master leads
+	kubelet   atomic.Pointer[kubelet.Kubelet] // nil until it runs; the API's goroutines read it
+	proxy     atomic.Pointer[proxy.Proxy]     // the same of the data path of Services
 }
 
 // New locks the data directory, makes the cluster's certificates if there are none, and lists the parts. It starts
 // nothing. Errors, such as a directory, port or cgroup in use by another daemon, say what to do.
 func New(cfg *config.Config, log *slog.Logger) (*Daemon, error) {
-	d := &Daemon{cfg: cfg, log: log, began: time.Now(), filter: nft.NewKernel(), heard: newHeard(cfg.HeartbeatInterval)}
+	d := &Daemon{cfg: cfg, log: log, began: time.Now(), filter: nft.NewKernel(), sightings: sightings.New(), heard: newHeard(cfg.HeartbeatInterval)}
 	if err := d.openPorts(); err != nil {
 		d.Close()
 		if _, serr := os.Stat(d.path(datadir.LockName)); serr == nil {

@@ -73,6 +73,7 @@ func (d *Daemon) masterParts() []supervise.Part {
 		{Name: "door", Policy: supervise.Must, Run: d.runDoor},
 		{Name: "apiserver", Policy: supervise.Must, Run: d.runAPI, After: []string{"registry", "door"}},
 		{Name: "clustertrust-controller", Policy: supervise.Keep, Run: d.runTrust, After: []string{"apiserver"}},
+		{Name: "sightings", Policy: supervise.Keep, Run: d.runSightings, After: []string{"registry"}},
 		{Name: gpu.SweeperName, Policy: supervise.Keep, Run: d.runGPUSweeper, After: []string{"registry"}},
 		{Name: "function-calls", Policy: supervise.Keep, Run: d.runFunctionCalls, After: []string{"apiserver"}},
 		{Name: "registry-port", Policy: supervise.Keep, Run: d.runRegistryPort, After: []string{"apiserver"}},
@@ -127,6 +128,7 @@ func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 		return err
 	}
 	d.makeFunctions()
+	d.clusterViews = informer.NewViews(d.as(registry.Part("views")), d.log)
 	d.loaded.Store(d.as(registry.MasterNode(d.cfg.NodeName, d.creds.nodeKey)))
 	ready()
 	return <-ended
@@ -196,6 +198,11 @@ func (d *Daemon) recorder(ctx context.Context, c client.Interface, component str
 	return r
 }
 
+// runSightings notes what happens, on masters that stand by, too: each may be the next that leads.
+func (d *Daemon) runSightings(ctx context.Context, ready func()) error {
+	return d.sightings.Run(ctx, d.as(registry.Part("sightings")), d.clusterViews, d.log, ready)
+}
+
 // leaderLease is the Lease of the master that leads.
 const leaderLease = "minik8s-master"
 
@@ -236,7 +243,7 @@ type runner interface {
 // registry decides its rights, and writes, Events too, only while the fence stands. They share the views of their
 // informers.
 func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
-	views := informer.NewViews(d.as(registry.Part("views")), d.log)
+	views := d.clusterViews
 	var parts []supervise.Part
 	add := func(name string, make func(ctx context.Context, c client.Interface) runner) {
 		parts = append(parts, supervise.Part{Name: name, Policy: supervise.Keep,
@@ -280,11 +287,15 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 	withRecorder("nodelifecycle-controller", func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
 		return nodelifecycle.New(c, v, r, d.cfg.NodeName, d.nodeTimes(), log)
 	})
-	withRecorder("tainteviction-controller", as(tainteviction.New))
+	withRecorder("tainteviction-controller", func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
+		return tainteviction.New(c, v, r, d.sightings, log)
+	})
 	withRecorder("replicaset-controller", as(replicaset.New))
 	withRecorder("deployment-controller", as(deployment.New))
 	withRecorder("daemonset-controller", as(daemonset.New))
-	withRecorder("job-controller", as(job.New))
+	withRecorder("job-controller", func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
+		return job.New(c, v, r, d.sightings, log)
+	})
 	withRecorder("dns-controller", as(dnsobject.New))
 	withRecorder("loadbalancer-controller", func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
 		return loadbalancer.New(c, v, r, d.cfg.LBPool, log)

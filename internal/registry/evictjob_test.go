@@ -15,6 +15,7 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
 	"minik8s/internal/controller/job"
+	"minik8s/internal/controller/sightings"
 	"minik8s/internal/events"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/registrytest"
@@ -126,7 +127,7 @@ func startJobs(t *testing.T, reg *registry.Registry) {
 	ready, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := job.New(as, nil, events.New(as, "t", "", nil), slog.New(slog.DiscardHandler)).Run(ctx, func() { close(ready) }); err != nil {
+		if err := job.New(as, nil, events.New(as, "t", "", nil), sightings.New(), slog.New(slog.DiscardHandler)).Run(ctx, func() { close(ready) }); err != nil {
 			t.Error(err)
 		}
 	}()

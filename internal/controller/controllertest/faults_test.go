@@ -26,6 +26,7 @@ import (
 	"minik8s/internal/controller/job"
 	"minik8s/internal/controller/pods"
 	"minik8s/internal/controller/replicaset"
+	"minik8s/internal/controller/sightings"
 	"minik8s/internal/events"
 	"minik8s/internal/informer"
 	"minik8s/internal/scheduler"
@@ -64,7 +65,7 @@ var makers = map[string]func(client.Interface, *informer.Views, *events.Recorder
 		return daemonset.New(c, v, r, log)
 	},
 	"job-controller": func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) part {
-		return job.New(c, v, r, log)
+		return job.New(c, v, r, sightings.New(), log)
 	},
 	"scheduler": func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) part {
 		return scheduler.New(c, v, r, scheduler.Config{}, log)

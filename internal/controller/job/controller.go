@@ -20,6 +20,7 @@ import (
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/controller/owner"
 	"minik8s/internal/controller/pods"
+	"minik8s/internal/controller/sightings"
 	"minik8s/internal/events"
 	"minik8s/internal/informer"
 	"minik8s/internal/supervise"
@@ -42,11 +43,12 @@ type Controller struct {
 	loop    *loop.Loop
 	orphans *loop.Loop // pods with our finalizer whose job may be deleted
 	now     func() time.Time
+	seen    *sightings.Sightings
 }
 
 // New makes the controller.
-func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Controller {
-	j := &Controller{client: c, record: record, control: pods.Control{Client: c, Record: record}, now: clock.Now,
+func New(c client.Interface, views *informer.Views, record *events.Recorder, seen *sightings.Sightings, log *slog.Logger) *Controller {
+	j := &Controller{client: c, record: record, seen: seen, control: pods.Control{Client: c, Record: record}, now: clock.Now,
 		jobs: informer.New[*batchv1.Job](c, api.Jobs, informer.Options{Views: views, Log: log}),
 		pods: informer.New[*corev1.Pod](c, api.Pods, informer.Options{Views: views, Log: log}),
 	}
@@ -191,7 +193,7 @@ func (j *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if err != nil {
 		return err
 	}
-	p := decide(job, list, settled, j.now())
+	p := decide(job, list, settled, j.seen.Start(job), j.now())
 	if p.lookAgain > 0 {
 		j.loop.AddAfter(key, p.lookAgain)
 	}

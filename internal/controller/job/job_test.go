@@ -16,6 +16,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/api/defaults"
 	ct "minik8s/internal/controller/controllertest"
+	"minik8s/internal/controller/sightings"
 	"minik8s/internal/events"
 )
 
@@ -91,7 +92,7 @@ func (w *world) act(broken int) {
 		s := w.seen[uid]
 		settled = settled && s != nil && (s.DeletionTimestamp != nil) == (p.DeletionTimestamp != nil)
 	}
-	p := decide(w.job, list, settled, w.now)
+	p := decide(w.job, list, settled, began(w.job), w.now)
 	writes := 0
 	alive := func() bool { writes++; return broken < 0 || writes <= broken }
 	if p.changed {
@@ -255,7 +256,7 @@ func TestVerdicts(t *testing.T) {
 	} {
 		job := newJob(test.change)
 		job.Status.StartTime = &metav1.Time{Time: now.Add(-time.Minute)}
-		p := decide(job, test.pods, true, now)
+		p := decide(job, test.pods, true, began(job), now)
 		got := ""
 		if c := condition(&p.status, batchv1.JobFailureTarget); c != nil {
 			got = c.Reason
@@ -337,7 +338,7 @@ func TestGoodEnough(t *testing.T) {
 			list = append(list, p)
 		}
 		running := 5 - len(parseIndexes(test.good, 5)) - len(test.bad)
-		p := decide(job, list, true, now)
+		p := decide(job, list, true, began(job), now)
 		c := condition(&p.status, batchv1.JobFailureTarget, batchv1.JobSuccessCriteriaMet)
 		switch {
 		case test.reason == "":
@@ -367,16 +368,16 @@ func TestStaysGoodEnough(t *testing.T) {
 		return p
 	}
 	good, other := one(0, corev1.PodSucceeded), one(1, corev1.PodRunning)
-	job.Status = decide(job, []*corev1.Pod{good, other}, true, now).status
+	job.Status = decide(job, []*corev1.Pod{good, other}, true, began(job), now).status
 	good.Finalizers = nil
 	other.DeletionTimestamp = &metav1.Time{Time: now}
-	job.Status = decide(job, []*corev1.Pod{good, other}, true, now).status
+	job.Status = decide(job, []*corev1.Pod{good, other}, true, began(job), now).status
 	if finished(job) != nil || *job.Status.Terminating != 1 {
 		t.Fatalf("a pod still ends: %+v", job.Status)
 	}
 	other.Status.Phase = corev1.PodFailed // more than the backoff limit
-	job.Status = decide(job, []*corev1.Pod{good, other}, true, now).status
-	job.Status = decide(job, []*corev1.Pod{good}, true, now).status
+	job.Status = decide(job, []*corev1.Pod{good, other}, true, began(job), now).status
+	job.Status = decide(job, []*corev1.Pod{good}, true, began(job), now).status
 	if c := finished(job); c == nil || c.Type != batchv1.JobComplete || c.Reason != batchv1.JobReasonSuccessPolicy || c.Message != "Matched rules at index 0" ||
 		job.Status.CompletedIndexes != "0" || job.Status.Succeeded != 1 || job.Status.CompletionTime == nil || job.Status.Active != 0 {
 		t.Errorf("%+v", job.Status)
@@ -387,7 +388,7 @@ func TestStaysGoodEnough(t *testing.T) {
 func start(t *testing.T, end func(*corev1.Pod) corev1.PodPhase) *ct.Cluster {
 	c := ct.New(t)
 	c.Hollow(end, "n1")
-	c.Start(New(c.As("job-controller"), c.Views(), events.New(c.As("job-controller"), "t", "", nil), slog.New(slog.DiscardHandler)).Run)
+	c.Start(New(c.As("job-controller"), c.Views(), events.New(c.As("job-controller"), "t", "", nil), sightings.New(), slog.New(slog.DiscardHandler)).Run)
 	return c
 }
 
@@ -412,12 +413,12 @@ func TestReplacesOnlyWhatHasFailed(t *testing.T) {
 	p := podFor(job, want{index: -1})
 	p.UID, p.Spec.NodeName, p.Status.Phase = "p", "n", corev1.PodRunning
 	p.DeletionTimestamp = &metav1.Time{Time: now}
-	got := decide(job, []*corev1.Pod{p}, true, now)
+	got := decide(job, []*corev1.Pod{p}, true, began(job), now)
 	if len(got.create) != 0 || *got.status.Terminating != 1 || got.status.Failed != 0 || len(got.untrack) != 0 {
 		t.Errorf("while it ends: %+v", got)
 	}
 	p.Status.Phase = corev1.PodFailed
-	got = decide(job, []*corev1.Pod{p}, true, now.Add(time.Minute))
+	got = decide(job, []*corev1.Pod{p}, true, began(job), now.Add(time.Minute))
 	if len(got.untrack) != 1 || len(got.status.UncountedTerminatedPods.Failed) != 1 || len(got.create) != 1 {
 		t.Errorf("when it has ended: %+v", got)
 	}
@@ -447,7 +448,7 @@ func TestSuspendsAndResumes(t *testing.T) {
 func TestCompletesWhileSuspended(t *testing.T) {
 	job := newJob(func(s *batchv1.JobSpec) { s.Suspend = new(true) })
 	job.Status.Succeeded = 1
-	if p := decide(job, nil, true, time.Unix(1e6, 0)); condition(&p.status, batchv1.JobComplete) == nil {
+	if p := decide(job, nil, true, began(job), time.Unix(1e6, 0)); condition(&p.status, batchv1.JobComplete) == nil {
 		t.Errorf("%+v", p.status)
 	}
 }
@@ -528,4 +529,12 @@ func TestRunsInACluster(t *testing.T) {
 	ct.Until(c, "no pod is held", api.Pods, func(list []*corev1.Pod) bool {
 		return len(list) == 7 && !slices.ContainsFunc(list, tracked)
 	})
+}
+
+// began is when a job started, as its status says.
+func began(job *batchv1.Job) (at time.Time) {
+	if job.Status.StartTime != nil {
+		at = job.Status.StartTime.Time
+	}
+	return at
 }

@@ -14,6 +14,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/client"
 	ct "minik8s/internal/controller/controllertest"
+	"minik8s/internal/controller/sightings"
 	"minik8s/internal/events"
 )
 
@@ -61,7 +62,7 @@ func TestOrphansBeforeTheDeletionIsSeen(t *testing.T) {
 	c := ct.New(t)
 	c.Hollow(nil, "n1")
 	late := &lateJobs{Interface: c.As("job-controller")}
-	j := New(late, nil, events.New(c.As("job-controller"), "t", "", nil), slog.New(slog.DiscardHandler))
+	j := New(late, nil, events.New(c.As("job-controller"), "t", "", nil), sightings.New(), slog.New(slog.DiscardHandler))
 	orphans := make(chan struct{}, 100)
 	j.pods.OnChange(func(_, now *corev1.Pod) {
 		if now != nil && len(now.OwnerReferences) == 0 {

@@ -39,14 +39,17 @@ type step struct {
 	job  *batchv1.Job
 	list []*corev1.Pod
 	now  time.Time
+	// began is when the job started, by the same clock as now, if its status says that it has.
+	began time.Time
 	*podCounts
 	settled bool
 	plan    plan
 }
 
-// decide is the controller's decision; it is pure. settled: list shows everything that was written before.
-func decide(job *batchv1.Job, list []*corev1.Pod, settled bool, now time.Time) plan {
-	s := &step{job: job, list: list, settled: settled, now: now}
+// decide is the controller's decision; it is pure. settled: list shows everything that was written before. began is when the
+// job started, by the same clock as now; the time in its status may be another clock's.
+func decide(job *batchv1.Job, list []*corev1.Pod, settled bool, began, now time.Time) plan {
+	s := &step{job: job, list: list, settled: settled, began: began, now: now}
 	if job.DeletionTimestamp != nil || finished(job) != nil {
 		for _, p := range list { // nothing is counted any more: remove the finalizer
 			if tracked(p) {
@@ -177,7 +180,11 @@ func (s *step) late() bool {
 	if s.job.Spec.ActiveDeadlineSeconds == nil || suspended(s.job) || s.plan.status.StartTime == nil {
 		return false
 	}
-	left := s.plan.status.StartTime.Add(time.Duration(*s.job.Spec.ActiveDeadlineSeconds) * time.Second).Sub(s.now)
+	began := s.began
+	if !s.plan.status.StartTime.Equal(s.job.Status.StartTime) { // it starts in this step, or starts anew
+		began = s.plan.status.StartTime.Time
+	}
+	left := began.Add(time.Duration(*s.job.Spec.ActiveDeadlineSeconds) * time.Second).Sub(s.now)
 	if left > 0 {
 		s.again(left)
 	}

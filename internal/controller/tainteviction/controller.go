@@ -3,10 +3,10 @@ package tainteviction
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -14,6 +14,7 @@ import (
 	"minik8s/internal/client"
 	"minik8s/internal/clock"
 	"minik8s/internal/controller/loop"
+	"minik8s/internal/controller/sightings"
 	"minik8s/internal/events"
 	"minik8s/internal/informer"
 	"minik8s/internal/supervise"
@@ -27,17 +28,12 @@ type Controller struct {
 	nodes  *informer.Informer[*corev1.Node]
 	loop   *loop.Loop
 	now    func() time.Time
-
-	mu   sync.Mutex
-	seen map[taintOn]time.Time // when a taint without a time was first seen
+	seen   *sightings.Sightings
 }
 
-// taintOn is a taint of a node.
-type taintOn struct{ node, key, value string }
-
 // New makes the controller.
-func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Controller {
-	t := &Controller{client: c, record: record, now: clock.Now, seen: map[taintOn]time.Time{},
+func New(c client.Interface, views *informer.Views, record *events.Recorder, seen *sightings.Sightings, log *slog.Logger) *Controller {
+	t := &Controller{client: c, record: record, now: clock.Now, seen: seen,
 		pods:  informer.New[*corev1.Pod](c, api.Pods, informer.Options{Views: views, Log: log}),
 		nodes: informer.New[*corev1.Node](c, api.Nodes, informer.Options{Views: views, Log: log}),
 	}
@@ -51,7 +47,7 @@ func New(c client.Interface, views *informer.Views, record *events.Recorder, log
 		}
 	})
 	t.nodes.OnChange(func(old, now *corev1.Node) {
-		if t.note(old, now) {
+		if now != nil && changed(old, now) {
 			for _, p := range t.pods.List() {
 				if p.Spec.NodeName == now.Name {
 					t.loop.Add(loop.Key{Namespace: p.Namespace, Name: p.Name})
@@ -62,63 +58,25 @@ func New(c client.Interface, views *informer.Views, record *events.Recorder, log
 	return t
 }
 
-// note records when a node's NoExecute taints were first seen, and forgets removed ones. It reports whether the
-// taints changed.
-func (t *Controller) note(old, now *corev1.Node) (changed bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	had := map[taintOn]bool{}
-	for _, on := range taintsOn(old) {
-		had[on] = true
-	}
-	for _, on := range taintsOn(now) {
-		if _, known := t.seen[on]; !known {
-			t.seen[on] = t.now()
-		}
-		changed = changed || !had[on]
-		delete(had, on)
-	}
-	for on := range had {
-		delete(t.seen, on)
-	}
-	return changed || len(had) > 0 && now != nil
+// changed reports whether a node has other NoExecute taints than before.
+func changed(old, now *corev1.Node) bool {
+	was, is := taintsOn(old), taintsOn(now)
+	return !equality.Semantic.DeepEqual(was, is)
 }
 
-func taintsOn(n *corev1.Node) (out []taintOn) {
+func taintsOn(n *corev1.Node) (out []corev1.Taint) {
 	if n == nil {
 		return nil
 	}
 	for _, taint := range n.Spec.Taints {
 		if taint.Effect == corev1.TaintEffectNoExecute {
-			out = append(out, taintOn{n.Name, taint.Key, taint.Value})
+			out = append(out, taint)
 		}
 	}
 	return out
 }
 
-// since is when a taint of a node was added, or else first seen.
-func (t *Controller) since(node string) func(*corev1.Taint) time.Time {
-	return func(taint *corev1.Taint) time.Time {
-		if taint.TimeAdded != nil {
-			return taint.TimeAdded.Time
-		}
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if at, ok := t.seen[taintOn{node, taint.Key, taint.Value}]; ok {
-			return at
-		}
-		return t.now()
-	}
-}
-
-func noExecute(n *corev1.Node) bool {
-	for _, t := range n.Spec.Taints {
-		if t.Effect == corev1.TaintEffectNoExecute {
-			return true
-		}
-	}
-	return false
-}
+func noExecute(n *corev1.Node) bool { return len(taintsOn(n)) > 0 }
 
 // Run works until ctx ends.
 func (t *Controller) Run(ctx context.Context, ready func()) error {
@@ -134,7 +92,7 @@ func (t *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if !ok {
 		return nil // podgc deletes the pods of missing nodes
 	}
-	v := decide(pod, node, t.since(node.Name), t.now())
+	v := decide(pod, node, func(taint *corev1.Taint) time.Time { return t.seen.Taint(node, taint) }, t.now())
 	if v.after > 0 {
 		t.loop.AddAfter(key, v.after)
 	}

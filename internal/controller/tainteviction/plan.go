@@ -15,8 +15,8 @@ type decision struct {
 }
 
 // decide is the controller's decision; it is pure. A taint that a pod does not tolerate evicts it at once. Of taints
-// that it tolerates for a time, the shortest time counts, from when the taint was added; for taints without a time,
-// seen is when they were first seen.
+// that it tolerates for a time, the shortest time counts, from when the taint was added: seen says that by the same clock
+// as now.
 func decide(pod *corev1.Pod, node *corev1.Node, seen func(*corev1.Taint) time.Time, now time.Time) decision {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return decision{}

@@ -13,6 +13,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/client"
 	"minik8s/internal/client/local"
+	"minik8s/internal/controller/sightings"
 	"minik8s/internal/events"
 	"minik8s/internal/registry"
 	"minik8s/internal/registry/registrytest"
@@ -68,7 +69,7 @@ func TestEvicts(t *testing.T) {
 			Spec: corev1.PodSpec{NodeName: "n", Tolerations: tol, Containers: []corev1.Container{{Name: "c", Image: "i"}}}})
 	}
 	quiet := slog.New(slog.DiscardHandler)
-	go New(c, nil, events.New(c, "test", "", quiet), quiet).Run(ctx, func() {}) //nolint:errcheck // it ends with ctx
+	go New(c, nil, events.New(c, "test", "", quiet), sightings.New(), quiet).Run(ctx, func() {}) //nolint:errcheck // it ends with ctx
 	node, err := client.Get[*corev1.Node](ctx, c, client.Key{Kind: api.Nodes, Name: "n"})
 	if err != nil {
 		t.Fatal(err)

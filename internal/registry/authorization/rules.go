@@ -106,6 +106,7 @@ var partRules = map[string][]rule{
 	"system:metrics":       {may(reading, api.Nodes, api.Pods)}, // what is measured
 	"system:metrics-query": {{verbs: []string{"list"}}},         // the names of what a metric may describe: any kind
 	"system:views":         {{verbs: reading}},                  // what informers share; a part joins only where it may list itself
+	"system:sightings":     {may(reading, api.Nodes, api.Jobs)}, // whose times another master may have written
 	"system:leader":        {may([]string{"get", "create", "update"}, api.Leases)},
 	"system:membership":    {may([]string{"get"}, api.Nodes)}, // whose name a further master asks for
 	"system:namespace-controller": {
