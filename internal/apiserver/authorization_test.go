@@ -16,16 +16,16 @@ import (
 // door is one way to ask for something: a method at a path, and what it is called there.
 type door struct {
 	method, path, query string
-	kind                *api.Kind
+	form, kind          *api.Kind // as it is asked for, and as it is stored
 	sub, verb           string
 	named               bool
 }
 
-// doors is every method at every path of every kind, in a namespace, for an object of that name.
+// doors is every method at every path of every kind, in each form that it has, in a namespace, for an object of that name.
 func doors(namespace, name string) []door {
 	var out []door
 	methods := map[string][]string{"": {"GET", "PUT", "PATCH", "DELETE"}}
-	for _, k := range api.Kinds {
+	for _, k := range slices.Concat(api.Kinds, api.Views) {
 		base := "/api/v1"
 		if k.Group != "" {
 			base = "/apis/" + k.Group + "/" + k.Version
@@ -34,15 +34,16 @@ func doors(namespace, name string) []door {
 			base += "/namespaces/" + namespace
 		}
 		base += "/" + k.Plural
+		k, form := stored(k), k
 		out = append(out,
-			door{method: "GET", path: base, kind: k, verb: "list"},
+			door{method: "GET", path: base, form: form, kind: k, verb: "list"},
 			// A revision that is not there: who may watch is told so at once.
-			door{method: "GET", path: base, query: "?watch=1&resourceVersion=999999999", kind: k, verb: "watch"},
-			door{method: "POST", path: base, kind: k, verb: "create"},
-			door{method: "DELETE", path: base, query: "?labelSelector=no=such", kind: k, verb: "deletecollection"})
+			door{method: "GET", path: base, query: "?watch=1&resourceVersion=999999999", form: form, kind: k, verb: "watch"},
+			door{method: "POST", path: base, form: form, kind: k, verb: "create"},
+			door{method: "DELETE", path: base, query: "?labelSelector=no=such", form: form, kind: k, verb: "deletecollection"})
 		verbs := map[string]string{"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "POST": "create"}
 		subs := []string{""}
-		for _, s := range k.Subresources {
+		for _, s := range form.Subresources {
 			subs = append(subs, s.Name)
 		}
 		for _, sub := range subs {
@@ -51,7 +52,7 @@ func doors(namespace, name string) []door {
 				ms = []string{"GET", "POST", "PUT", "PATCH", "DELETE"}
 			}
 			for _, m := range ms {
-				d := door{method: m, path: base + "/" + name, kind: k, sub: sub, verb: verbs[m], named: true}
+				d := door{method: m, path: base + "/" + name, form: form, kind: k, sub: sub, verb: verbs[m], named: true}
 				if sub != "" {
 					d.path += "/" + sub
 				}
@@ -63,6 +64,14 @@ func doors(namespace, name string) []door {
 		}
 	}
 	return out
+}
+
+// stored is a kind as it is stored, by which rights go.
+func stored(k *api.Kind) *api.Kind {
+	if k.View != nil {
+		return k.View.Of
+	}
+	return k
 }
 
 // TestEveryDoor walks every path, method and identity over the wire. What each may do is said here once more,
@@ -124,6 +133,9 @@ func TestEveryDoor(t *testing.T) {
 		{"a master as a service account", admin, []string{"Impersonate-User", "system:serviceaccount:default:robot"}, 403, robot},
 		{"a service account as a master", c.user(""), []string{"Authorization", "Bearer " + token, "Impersonate-User", "admin"}, 403, never},
 		{"a node", c.user("system:node:n1", registry.GroupNodes), nil, 403, func(ns string, d door) bool {
+			if d.form == api.Peers || d.form == api.PodAddresses { // of all machines and pods the addresses alone
+				return in(d.verb, "get", "list", "watch")
+			}
 			switch d.kind {
 			case api.Nodes:
 				return d.sub == "" && d.verb == "create"
