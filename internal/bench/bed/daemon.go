@@ -149,8 +149,17 @@ func (d *Daemon) Do(method, path string, body, out any) error {
 	return Request(d.HTTP, "http://minik8s", method, path, body, out)
 }
 
+// Apply applies an object at its path, as a server-side apply by a manager named bench.
+func (d *Daemon) Apply(path string, body any) error {
+	return request(d.HTTP, "http://minik8s", "PATCH", path+"?fieldManager=bench", "application/apply-patch+yaml", body, nil)
+}
+
 // Request sends an object, if there is one, and decodes the answer into out, which may be nil.
 func Request(c *http.Client, base, method, path string, body, out any) error {
+	return request(c, base, method, path, "application/json", body, out)
+}
+
+func request(c *http.Client, base, method, path, media string, body, out any) error {
 	var in io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
@@ -164,7 +173,7 @@ func Request(c *http.Client, base, method, path string, body, out any) error {
 		return err
 	}
 	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", media)
 	}
 	resp, err := c.Do(req)
 	if err != nil {
