@@ -28,6 +28,7 @@ func script(app, text string, restart corev1.RestartPolicy) corev1.PodTemplateSp
 // The daemon of a worker, and that of its only master, is killed at any moment, while Jobs run on the worker and a DaemonSet is
 // updated there. Each index of a Job is done once, no pod fails, and each update comes to its end.
 func TestKilledAwayFromItsMaster(t *testing.T) {
+	t.Parallel()
 	lab := newLab(t)
 	prepared(t, lab, "host m1\nhost w1\nstart m1\njoin w1 to m1\nexpect node w1 Ready\n")
 	m1, w1 := lab.Host("m1"), lab.Host("w1")
