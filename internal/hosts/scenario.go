@@ -69,6 +69,8 @@ import (
 //	expect said NAME TEXT         the daemon has printed the text
 //	expect ctl MASTER ARGUMENTS... ctl does that without an error
 //	expect kubectl NAME ARGUMENTS... and kubectl
+//	expect path MASTER PATH has TEXT
+//	                              the master's API answers so at the path; JSON is as it is sent, without spaces
 //	expect refused MASTER WORD ARGUMENTS...
 //	                              ctl does that with an error that has the word in it
 //	expect ended NAME             the daemon has ended by itself

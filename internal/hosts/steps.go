@@ -43,7 +43,7 @@ var verbs = map[string]verb{
 var expectations = map[string]verb{
 	"node": (*play).expectNode, "voters": (*play).expectVoters, "pods": (*play).expectPods, "pod": (*play).expectPod, "same": (*play).expectSame, "again": (*play).expectAgain,
 	"announced": (*play).expectAnnounced, "address": (*play).expectAddress, "lock": (*play).expectLock, "answer": (*play).expectAnswer, "call": (*play).expectCall, "datagram": (*play).expectDatagram, "turns": (*play).expectTurns, "page": (*play).expectPage, "silence": (*play).expectSilence, "said": (*play).expectSaid, "ended": (*play).expectEnded,
-	"ctl": (*play).ctl, "refused": (*play).expectRefused, "member": (*play).expectMember, "kubectl": (*play).kubectl, "nopod": (*play).expectNoPod, "containers": (*play).expectContainers,
+	"ctl": (*play).ctl, "refused": (*play).expectRefused, "member": (*play).expectMember, "kubectl": (*play).kubectl, "path": (*play).expectPath, "nopod": (*play).expectNoPod, "containers": (*play).expectContainers,
 }
 
 var errWords = errors.New("the step has too few words, or too many; see hosts.Scenario")
@@ -302,7 +302,7 @@ func (p *play) kubectl(_ context.Context, args []string) error {
 	}
 	run := h.Kubectl
 	if _, err := exec.LookPath("kubectl"); err != nil {
-		if args[1] != "get" || slices.Contains(args, "--raw") {
+		if args[1] != "get" {
 			p.show("not done: " + err.Error())
 			return nil
 		}
