@@ -34,6 +34,7 @@ var parts = []part{
 	{"elsewhere", machines.Elsewhere},
 	{"masters", func(r *bed.Report) error { return machines.Masters(r, *leadersKilled) }},
 	{"elections", func(r *bed.Report) error { return machines.Elections(r, *loadedFor) }},
+	{"faults", func(r *bed.Report) error { return machines.Faults(r, *faultsDone) }},
 	{"hollow", func(r *bed.Report) error { return machines.Hollow(r, *hollowWorkers) }},
 	{"flush", traffic.Flush},
 	{"api", objects.API},
@@ -60,6 +61,7 @@ var parts = []part{
 var (
 	loadedFor     = flag.Duration("for", 30*time.Second, "how long the part elections loads three masters") // an hour is asked for
 	leadersKilled = flag.Int("kills", 20, "how often the part masters kills the leader")                    // 100 times are asked for
+	faultsDone    = flag.Int("faults", 25, "how many faults the part faults does to three masters")         // 1000 times are asked for
 	hollowWorkers = flag.Int("hollow", 1000, "how many workers without containers the part hollow has")
 )
 
@@ -70,7 +72,7 @@ func main() {
 
 func run() int {
 	out := flag.String("out", "", "write the figures to this `file` as JSON")
-	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, workers, elsewhere, masters, elections, hollow, flush, api, pods, weight, network, services, policies, dns, gateway, metrics, functions, gpu, workflows, streams, scheduler, workloads, many, big, tricks")
+	only := flag.String("only", "", "measure only these `parts`, separated by commas: size, start, idle, workers, elsewhere, masters, elections, faults, hollow, flush, api, pods, weight, network, services, policies, dns, gateway, metrics, functions, gpu, workflows, streams, scheduler, workloads, many, big, tricks")
 	flag.Parse()
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "bench: containers need root")
