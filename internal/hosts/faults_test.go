@@ -15,7 +15,7 @@ func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		name                      string
 		masters, faults, perRound int
-	}{{"three", 3, 50, 25}, {"one", 1, 10, 10}} {
+	}{{"three", 3, 50, 25}, {"four, of which one learns", 4, 20, 20}, {"one", 1, 10, 10}} {
 		t.Run(c.name, func(t *testing.T) {
 			lab := newLab(t)
 			seed := uint64(time.Now().UnixNano())

@@ -49,6 +49,7 @@ var kinds = []kind{
 	{"part", 8, (*driver).part},
 	{"delay", 6, (*driver).delay},
 	{"freeze, and kill another", 6, (*driver).freezeAndKill},
+	{"replace", 3, (*driver).replace},
 }
 
 // longKinds take more time than a test has.
@@ -207,6 +208,39 @@ func (d *driver) freezeAndKill(ctx context.Context, h *hosts.Host) error {
 	d.pause(ctx, 0, 300)
 	d.note("start %s", other.Name)
 	return errors.Join(err, other.Start())
+}
+
+// replace loses a master for good, with its data, removes it, and has a machine that was set up anew take its place. The others
+// must be whole: of three, two have what was acknowledged.
+func (d *driver) replace(ctx context.Context, h *hosts.Host) error {
+	if len(d.masters) < 3 {
+		return d.kill(ctx, h)
+	}
+	if err := errors.Join(ready(ctx, d.masters), whole(ctx, d.masters)); err != nil {
+		return err
+	}
+	other := d.masters[(slices.Index(d.masters, h)+1+d.dice.IntN(len(d.masters)-1))%len(d.masters)]
+	d.note("wipe %s", h.Name)
+	if err := h.Wipe(); err != nil {
+		return err
+	}
+	d.pause(ctx, 0, 600)
+	d.note("remove %s", h.Name)
+	for _, args := range [][]string{{"etcd", "remove", h.Name}, {"delete", "node", h.Name}} { // its name was the lost machine's
+		if out, err := insist(ctx, other, args...); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+	}
+	flags, err := joining(ctx, other)
+	if err != nil {
+		return err
+	}
+	d.pause(ctx, 0, 300)
+	d.note("%s joins anew", h.Name)
+	if err := h.Start(append(flags, "--role=master")...); err != nil {
+		return err
+	}
+	return errors.Join(ready(ctx, d.masters), whole(ctx, d.masters))
 }
 
 // longAway has a master be away for longer than a request waits for a majority: alone, it cannot answer its own host's

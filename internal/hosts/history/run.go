@@ -62,20 +62,41 @@ func Masters(ctx context.Context, lab *hosts.Lab, n int) ([]*hosts.Host, error) 
 		all = append(all, h)
 		args := []string{"--role=master"}
 		if i > 0 {
-			line, err := all[0].Ctl("token", "create", "--role=master")
-			for end := time.Now().Add(readyLimit); err != nil && time.Now().Before(end); { // the CA is published a moment after it is ready
-				line, err = all[0].Ctl("token", "create", "--role=master")
-			}
+			token, err := joining(ctx, all[0])
 			if err != nil {
 				return nil, err
 			}
-			args = append(strings.Fields(line)[1:], args...)
+			args = append(token, args...)
 		}
 		if err := errors.Join(h.Start(args...), ready(ctx, []*hosts.Host{h})); err != nil {
 			return nil, err
 		}
 	}
-	want := min(n-1+n%2, 5) // an odd number; the others learn, and serve the API
+	return all, whole(ctx, all)
+}
+
+// joining are the flags by which a machine joins a master as a further one.
+func joining(ctx context.Context, master *hosts.Host) ([]string, error) {
+	line, err := insist(ctx, master, "token", "create", "--role=master") // the CA is published a moment after a master is ready
+	if err != nil {
+		return nil, err
+	}
+	return strings.Fields(line)[1:], nil
+}
+
+// insist has ctl on a master do something, and tries again while it is refused.
+func insist(ctx context.Context, master *hosts.Host, args ...string) (string, error) {
+	out, err := master.Ctl(args...)
+	for end := time.Now().Add(readyLimit); err != nil && time.Now().Before(end) && ctx.Err() == nil; {
+		sleep(ctx, 50*time.Millisecond)
+		out, err = master.Ctl(args...)
+	}
+	return out, err
+}
+
+// whole waits until all masters are members and as many vote as should.
+func whole(ctx context.Context, all []*hosts.Host) error {
+	want := min(len(all)-1+len(all)%2, 5) // an odd number; the others learn, and serve the API
 	for end := time.Now().Add(readyLimit); ; sleep(ctx, 20*time.Millisecond) {
 		list, err := members(ctx, all[0])
 		voters := 0
@@ -84,11 +105,11 @@ func Masters(ctx context.Context, lab *hosts.Lab, n int) ([]*hosts.Host, error) 
 				voters++
 			}
 		}
-		if len(list) == n && voters == want {
-			return all, nil
+		if len(list) == len(all) && voters == want {
+			return nil
 		}
 		if time.Now().After(end) || ctx.Err() != nil {
-			return nil, fmt.Errorf("%d of %d masters should vote: %+v %w", want, n, list, err)
+			return fmt.Errorf("%d of %d masters should vote: %+v %w", want, len(all), list, err)
 		}
 	}
 }
