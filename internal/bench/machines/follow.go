@@ -46,7 +46,7 @@ func followNodes(r *bed.Report, m, near *hosts.Host) (err error) {
 			if err := s.do(); err != nil {
 				return err
 			}
-			if err := poll(func() bool { return m.NextHop(pods) == s.by }); err != nil {
+			if err := poll(func() bool { by, _ := m.NextHop(pods); return by == s.by }); err != nil {
 				return errors.Join(errors.New("the route to another node's pods"), err)
 			}
 			*s.to = append(*s.to, time.Since(began))
