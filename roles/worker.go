@@ -140,7 +140,7 @@ type nodeNetwork struct {
 }
 
 // SetPodCIDR makes pods get their addresses from the Node's range, and has the runtime renew what it made for another
-// one.
+// one, pods too.
 func (n nodeNetwork) SetPodCIDR(ctx context.Context, prefix netip.Prefix) error {
 	before := n.PodCIDR()
 	if err := n.Network.SetPodCIDR(ctx, prefix); err != nil {
@@ -149,6 +149,7 @@ func (n nodeNetwork) SetPodCIDR(ctx context.Context, prefix netip.Prefix) error 
 	if n.PodCIDR() != before {
 		n.runtime.NetworkChanged(ctx)
 	}
+	n.runtime.RangeGiven(n.PodCIDR())
 	return nil
 }
 

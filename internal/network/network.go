@@ -114,7 +114,7 @@ func (n *Network) Close() error {
 	return n.host.Close()
 }
 
-// SetPodCIDR sets the node's range. Pods that have an address outside it keep it.
+// SetPodCIDR sets the node's range. Pods that have an address outside it keep it until their sandboxes are made anew.
 func (n *Network) SetPodCIDR(ctx context.Context, prefix netip.Prefix) error {
 	if n.pool.Prefix() == prefix.Masked() {
 		return nil

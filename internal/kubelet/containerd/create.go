@@ -22,7 +22,7 @@ func (r *Runtime) CreateContainer(ctx context.Context, cfg cri.ContainerConfig) 
 	ctx = r.ns(ctx)
 	defer r.sandboxes.Busy()()
 	rec := r.records.get(cfg.PodUID)
-	if rec == nil || !rec.Whole {
+	if rec == nil || !r.whole(rec) {
 		return "", fmt.Errorf("containerd: pod %s/%s has no sandbox", cfg.PodNamespace, cfg.PodName)
 	}
 	for _, c := range r.containers.OfPod(cfg.PodUID) {

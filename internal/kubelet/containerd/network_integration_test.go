@@ -107,3 +107,42 @@ func TestHostNetworkPod(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// A node that is given another range of pod addresses, because the one that it had is another node's now, makes the sandboxes
+// of its pods anew. Those on the host's network stay.
+func TestAnotherRange(t *testing.T) {
+	b := newBench(t)
+	b.up("old", "sleep", "1000")
+	host := b.sandboxConfig("host")
+	host.HostNetwork = true
+	if _, err := b.EnsureSandbox(b.ctx, host); err != nil {
+		t.Fatal(err)
+	}
+	changes := b.Events(b.ctx)
+	given := netip.MustParsePrefix("10.88.64.0/24")
+	if err := b.network.SetPodCIDR(b.ctx, given); err != nil {
+		t.Fatal(err)
+	}
+	b.NetworkChanged(b.ctx)
+	b.RangeGiven(given)
+	for e := range changes {
+		if e.PodUID == "uid-old" {
+			break
+		}
+	}
+	for uid, whole := range map[string]bool{"uid-old": false, "uid-host": true} {
+		if p, err := b.Pod(b.ctx, uid); err != nil || p.Sandbox == nil || p.Sandbox.Whole != whole {
+			t.Errorf("%s: %+v %v", uid, p.Sandbox, err)
+		}
+	}
+	s, err := b.EnsureSandbox(b.ctx, b.sandboxConfig("old"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.Whole || len(s.Addresses) != 1 || !given.Contains(s.Addresses[0]) {
+		t.Errorf("the new sandbox is %+v", s)
+	}
+	if p, err := b.Pod(b.ctx, "uid-old"); err != nil || len(p.Containers) != 0 {
+		t.Errorf("containers of the old sandbox are left: %+v %v", p.Containers, err)
+	}
+}

@@ -3,9 +3,11 @@ package containerd
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	ctrd "github.com/containerd/containerd"
@@ -34,6 +36,7 @@ type Runtime struct {
 	usage      *cgroup.Seen
 	traffic    *traffic
 	events     broadcaster
+	given      atomic.Pointer[netip.Prefix] // see RangeGiven
 
 	garbage  garbage
 	restored bool            // restore is done
@@ -144,10 +147,29 @@ func (r *Runtime) ImportDir(ctx context.Context, dir string) ([]string, error) {
 }
 
 // NetworkChanged has to be called when the network becomes ready, or its range changes: sandboxes made in advance
-// have addresses of the old range and are replaced. Pods keep theirs.
+// have addresses of the old range and are replaced.
 func (r *Runtime) NetworkChanged(context.Context) {
 	r.sandboxes.Drop()
 	r.sandboxes.Kick()
+}
+
+// RangeGiven says which range of pod addresses this node has been given. A pod with an address of another one is not whole any
+// more: packets to it go to the node that has that range now.
+func (r *Runtime) RangeGiven(pods netip.Prefix) {
+	r.given.Store(&pods)
+	for _, uid := range r.records.uids() {
+		if rec := r.records.get(uid); rec != nil && rec.Whole && !r.whole(rec) {
+			r.cfg.Log.Warn("a pod's address is not this node's any more: the pod gets another one", "pod", rec.Config.PodNamespace+"/"+rec.Config.PodName,
+				"address", rec.Sandbox.Addr, "range", pods)
+			r.events.send(cri.Event{PodUID: uid})
+		}
+	}
+}
+
+// whole reports whether a pod's sandbox is complete, and has an address that leads to it.
+func (r *Runtime) whole(rec *record) bool {
+	given := r.given.Load()
+	return rec.Whole && (given == nil || !rec.Sandbox.Addr.IsValid() || given.Contains(rec.Sandbox.Addr))
 }
 
 // Uninstall removes every pod. Images and the data directory stay. Afterwards only Close may be called.

@@ -23,10 +23,10 @@ func (r *Runtime) EnsureSandbox(ctx context.Context, cfg cri.SandboxConfig) (cri
 	ctx = r.ns(ctx)
 	defer r.sandboxes.Busy()()
 	if rec := r.records.get(cfg.PodUID); rec != nil {
-		if rec.Whole && r.sandboxes.Whole(&rec.Sandbox) {
+		if r.whole(rec) && r.sandboxes.Whole(&rec.Sandbox) {
 			return *r.sandbox(rec), nil
 		}
-		// Half-made, or its namespaces are lost: the rest of it is removed, with its containers, which cannot
+		// Half-made, or its namespaces are lost, or its address: the rest of it is removed, with its containers, which cannot
 		// move to the new one.
 		if err := r.removePod(ctx, cfg.PodUID); err != nil {
 			return cri.Sandbox{}, err
@@ -162,7 +162,7 @@ func (r *Runtime) sandbox(rec *record) *cri.Sandbox {
 	s := &cri.Sandbox{
 		ID:     rec.Sandbox.ID,
 		PodUID: rec.Config.PodUID, PodNamespace: rec.Config.PodNamespace, PodName: rec.Config.PodName,
-		CreatedAt: rec.CreatedAt, HostNetwork: rec.Config.HostNetwork, Whole: rec.Whole,
+		CreatedAt: rec.CreatedAt, HostNetwork: rec.Config.HostNetwork, Whole: r.whole(rec),
 	}
 	if rec.Whole {
 		s.Scratch = r.scratchDir(rec)
