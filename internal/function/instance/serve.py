@@ -7,7 +7,8 @@ Its settings are variables: PORT, MINIK8S_MAIN (the file), MINIK8S_PRERUN (a scr
 MINIK8S_VERSION (v1: a fresh process for each call; v2: this one for all).
 
 An answer has X-Minik8s-Outcome: "ok", or whose fault it was: "function" or "caller". A call that runs past its time
-(X-Minik8s-Timeout, in seconds) is ended: a fresh process alone, otherwise with the whole instance, which is started again.
+(X-Minik8s-Timeout, in seconds) is answered with 504 and ended: a fresh process alone, with all that it has started; otherwise with
+the instance, which takes no more calls, ends when those that it has have ended, and is started again.
 
 The function may import minik8s: minik8s.call_id() is the id of the call that runs (X-Minik8s-Call), the same whenever the same call
 is made again, and minik8s.trace_id() that of its trace. Both are None in threads of the function's own.
@@ -30,6 +31,7 @@ import time
 import traceback
 import types
 
+import _minik8s_process as process
 from _minik8s_http import HEADER_LIMIT, TEXT, Gone, Refusal, answer, read_body, read_headers, refuse, told
 
 MAIN = os.environ.get("MINIK8S_MAIN", "/function/main.py")
@@ -67,7 +69,12 @@ class Function:
 
     def load(self):
         sys.path.insert(0, os.path.dirname(MAIN))
-        space = {"__name__": "function", "__file__": MAIN}
+        # A module like any other, which the function can import again, or pickle its classes of, by the name of its file.
+        name = os.path.splitext(os.path.basename(MAIN))[0]
+        module = types.ModuleType(name if name not in sys.modules else "function")
+        module.__file__ = MAIN
+        sys.modules[module.__name__] = module
+        space = module.__dict__
         with open(MAIN, "rb") as f:
             exec(compile(f.read(), MAIN, "exec"), space)
         if callable(space.get("main")):
@@ -146,6 +153,7 @@ def log(text):
 
 function = None
 under_way = 0  # calls
+code = 0  # with which the instance ends
 ending = threading.Event()  # no more connections are taken
 counting = threading.Lock()
 
@@ -164,7 +172,7 @@ def wait_for_calls(server):
         time.sleep(0.05)
         with counting:
             quiet = 0 if under_way else quiet + 1
-    os._exit(0)
+    os._exit(code)
 
 
 class Limits:
@@ -212,12 +220,22 @@ class Limits:
 limits = Limits()
 
 
-def call_here(call, body, timeout):
-    """Calls the function in this process. It cannot be stopped here, so the instance ends if it takes too long."""
+def call_here(one, body, timeout):
+    """Calls the function in this process. It cannot be stopped here: if it takes too long its caller is told so, and the instance
+    ends as soon as the other calls that it has have ended."""
 
     def late():
-        log("call %s has run for %g s, which is its timeout: the instance ends" % (call, timeout))
-        os._exit(70)
+        global code
+        log("call %s has run for %g s, which is its timeout: the instance ends after its other calls" % (one.name, timeout))
+        code = 70
+        if one.claim():
+            try:
+                answer(one.sock, STATUS["late"], "function", TEXT, LATE, close=True)
+                one.sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # the caller has gone
+        one.leave()
+        ending.set()
 
     limit = limits.set(timeout, late)
     try:
@@ -226,72 +244,33 @@ def call_here(call, body, timeout):
         limits.clear(limit)
 
 
-forking = threading.Lock()
-
-
-def call_fresh(call, body, timeout):
+def call_fresh(one, body, timeout):
     """Calls the function in a process of its own, which has loaded nothing of it before."""
-    with forking:  # or the process of another call has this one's pipe open, and keeps it from ending
-        read, write = os.pipe()
-        try:
-            pid = os.fork()
-        except OSError:
-            os.close(read)
-            os.close(write)
-            raise
-        if pid > 0:
-            os.close(write)
-    if pid == 0:
-        try:
-            os.close(read)
-            os.setsid()
-            import random
 
-            random.seed()
-            answer = json.dumps([v.decode("latin-1") if isinstance(v, bytes) else v for v in Function().call(body)])
-            try:
-                sys.stdout.flush()
-            except (OSError, ValueError):
-                pass  # the function has closed it
-            with os.fdopen(write, "wb") as w:
-                w.write(answer.encode())
-        except BaseException:
-            pass
-        finally:
-            os._exit(0)
-    ended = was_late = False
+    def work():
+        import random
+
+        random.seed()
+        text = json.dumps([v.decode("latin-1") if isinstance(v, bytes) else v for v in Function().call(body)])
+        try:
+            sys.stdout.flush()
+        except (OSError, ValueError):
+            pass  # the function has closed it
+        return text.encode()
 
     def late():
-        nonlocal was_late
-        if not ended:
-            was_late = True
-            log("call %s has run for %g s, which is its timeout: its process ends" % (call, timeout))
-            kill(pid)
+        log("call %s has run for %g s, which is its timeout: its process ends" % (one.name, timeout))
 
-    limit = limits.set(timeout, late)
-    try:
-        with os.fdopen(read, "rb") as r:
-            answer = r.read()
-        kill(pid)  # also what it has left behind
-        os.waitpid(pid, 0)
-        ended = True
-    finally:
-        limits.clear(limit)
-    if not answer and was_late:
-        return "late", TEXT, b"the function did not answer within its time", ""
-    if not answer:
+    text, was_late = process.run(work, limits, timeout, late)
+    if text is None and was_late:
+        return "late", TEXT, LATE, ""
+    if text is None:
         return "function", TEXT, b"the function's process ended without a result", ""
-    outcome, kind, text, branch = json.loads(answer)
+    outcome, kind, text, branch = json.loads(text)
     return outcome, kind, text.encode("latin-1"), branch
 
 
-def kill(pid):
-    try:
-        os.killpg(pid, 9)
-    except OSError:
-        pass
-
-
+LATE = b"the function did not answer within its time"
 STATUS = {"ok": "200 OK", "function": "500 Internal Server Error", "late": "504 Gateway Timeout", "caller": "400 Bad Request"}
 
 
@@ -326,19 +305,40 @@ def converse(sock):
                 return
 
 
-def serve(sock, headers, body, close):
-    global under_way
-    with counting:
-        under_way += 1
-    try:
-        call(sock, headers, body, close or ending.is_set())
-    finally:
+class Call:
+    """A call that is under way. Its answer is sent once, by whoever claims it first: the call, or the end of its time."""
+
+    def __init__(self, sock, headers):
+        global under_way
+        self.sock = sock
+        self.name = headers.get(b"x-minik8s-call", b"-").decode("latin-1")
+        self.here = True
+        self.answered = False
         with counting:
-            under_way -= 1
+            under_way += 1
+
+    def claim(self):
+        with counting:
+            first, self.answered = not self.answered, True
+            return first
+
+    def leave(self):
+        """It counts no more."""
+        global under_way
+        with counting:
+            under_way -= self.here
+            self.here = False
 
 
-def call(sock, headers, body, close):
-    name = headers.get(b"x-minik8s-call", b"-").decode("latin-1")
+def serve(sock, headers, body, close):
+    one = Call(sock, headers)
+    try:
+        call(one, headers, body, close or ending.is_set())
+    finally:
+        one.leave()
+
+
+def call(one, headers, body, close):
     try:
         timeout = float(headers.get(b"x-minik8s-timeout", b"0"))
     except ValueError:
@@ -347,14 +347,16 @@ def call(sock, headers, body, close):
         raise Refusal("400 Bad Request", "X-Minik8s-Timeout: expected seconds, a week at most")
     trace = headers.get(b"traceparent", b"").decode("latin-1").split("-")
     trace = trace[1] if len(trace) == 4 else None
-    call_id.set(None if name == "-" else name)
+    call_id.set(None if one.name == "-" else one.name)
     trace_id.set(trace)
     began = time.monotonic()
-    outcome, kind, text, branch = (call_fresh if FRESH else call_here)(name, body, timeout)
-    if outcome != "ok" or name != "-":
-        log("call %s trace %s %s after %.1f ms" % (name, trace or "-", outcome, (time.monotonic() - began) * 1000))
+    outcome, kind, text, branch = (call_fresh if FRESH else call_here)(one, body, timeout)
+    if not one.claim():
+        raise Gone()  # its time was over, and its caller was told so
+    if outcome != "ok" or one.name != "-":
+        log("call %s trace %s %s after %.1f ms" % (one.name, trace or "-", outcome, (time.monotonic() - began) * 1000))
     extra = "X-Minik8s-Branch: %s\r\n" % branch if branch else ""
-    answer(sock, STATUS[outcome], "function" if outcome == "late" else outcome, kind, text, extra, close)
+    answer(one.sock, STATUS[outcome], "function" if outcome == "late" else outcome, kind, text, extra, close)
 
 
 def connection(sock):
@@ -374,7 +376,9 @@ def main():
             sys.exit(1)
     sys.stdout.reconfigure(line_buffering=True)
     offer_module()
-    if not FRESH:
+    if FRESH:
+        process.prepare()
+    else:
         function = Function()
     server = socket.create_server(("", int(os.environ.get("PORT", "8080"))), backlog=512)
     threading.stack_size(4 << 20)  # address space alone, until somebody calls that deep
