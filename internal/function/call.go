@@ -192,6 +192,9 @@ func (d *dispatcher) send(ctx context.Context, p *pool, fn *minik8s.Function, q 
 			r = ended(err, fn.Name)
 		case err != nil:
 			r = failed(minik8s.FaultPlatform, http.StatusGatewayTimeout, "function %s had no instance with room for %v; its condition Ready, and its pods, say why", fn.Name, queued.Round(time.Millisecond))
+		case time.Until(deadline) < time.Millisecond: // the time of the call has gone by in the queue
+			p.release(at.instance)
+			r = failed(minik8s.FaultPlatform, http.StatusGatewayTimeout, "function %s had no instance with room for %v, which is its time", fn.Name, queued.Round(time.Millisecond))
 		default:
 			var refused bool
 			r, refused = d.ask(ctx, at, q, deadline)

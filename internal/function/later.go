@@ -36,7 +36,9 @@ func (s *Server) claim(key loop.Key, uid types.UID, cancel context.CancelFunc, a
 		if k.uid != uid && k.uid != "" && uid != "" { // it was deleted, and another one has its name
 			k.cancel()
 		}
-		k.again = again
+		if again != nil {
+			k.again = again
+		}
 		return false
 	}
 	s.kept[key] = &kept{uid: uid, cancel: cancel}
@@ -89,16 +91,38 @@ func (f *Controller) accept(ctx context.Context, q question, caller string, bega
 		}
 		return apierrors.NewAlreadyExists(api.FunctionCalls.GR(), q.id)
 	}
-	obj, err := f.client.Create(ctx, c, client.WriteOptions{})
+	made, err := f.make(ctx, c)
 	if err != nil {
 		f.store.drop(key)
 		f.server.unclaim(key)
 		return err
 	}
-	c = obj.(*minik8s.FunctionCall)
+	c = made
 	f.server.made(key, c.UID)
 	go f.carry(run, c, q, done)
 	return nil
+}
+
+// makeLimit is how long the object of a call may take to be made. Its caller may have gone meanwhile.
+const makeLimit = 15 * time.Second
+
+// make makes the object of a call. Whether it is there when the answer to the write was lost, the store says: one that was taken for
+// none would be begun a second time.
+func (f *Controller) make(ctx context.Context, c *minik8s.FunctionCall) (*minik8s.FunctionCall, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), makeLimit)
+	defer cancel()
+	obj, err := f.client.Create(ctx, c, client.WriteOptions{})
+	if err == nil {
+		return obj.(*minik8s.FunctionCall), nil
+	}
+	if known := apierrors.ReasonForError(err); known != metav1.StatusReasonUnknown && !apierrors.IsServerTimeout(err) && !apierrors.IsTimeout(err) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsInternalError(err) {
+		return nil, err
+	}
+	have, gerr := client.Get[*minik8s.FunctionCall](ctx, f.client, client.KeyOf(c))
+	if gerr != nil || have.Status.StartTime == nil || !have.Status.StartTime.Equal(c.Status.StartTime) || have.Spec.Caller != c.Spec.Caller || have.Spec.TraceParent != c.Spec.TraceParent {
+		return nil, err
+	}
+	return have, nil
 }
 
 // carry makes a call that is claimed, or waits for its end, and writes how it went. Nobody waits for it: it ends with the process.

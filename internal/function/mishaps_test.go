@@ -245,6 +245,68 @@ func TestACallThatCannotBeKept(t *testing.T) {
 	}
 }
 
+// What the results of calls take that nobody waits for is given back with their ends.
+func TestResultsOfCallsThatNobodyWaitsForCount(t *testing.T) {
+	reg, c := anAPI(t)
+	f := controlling(t, reg)
+	f.dispatch = dispatching(t, map[string]http.HandlerFunc{"f": func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, strings.Repeat("x", 100<<10)) //nolint:errcheck // a test's
+	}})
+	f.dispatch.accept = f.accept
+	f.server.serve(f.dispatch)
+	at := called(f.server, functionOf("f"))
+	defer at.Close()
+	req, err := http.NewRequest("POST", at.URL, strings.NewReader("argument"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Prefer", "respond-async")
+	resp, err := http.DefaultClient.Do(req)
+	if got := text(t, resp, err); !strings.HasPrefix(got, "202") {
+		t.Fatal(got)
+	}
+	id := resp.Header.Get("X-Minik8s-Call")
+	var left amount
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		now, err := client.Get[*minik8s.FunctionCall](t.Context(), c, client.Key{Kind: api.FunctionCalls, Namespace: "default", Name: id})
+		if left = f.server.holds(); err == nil && now.Status.State == minik8s.CallSucceeded && len(now.Status.Result) == 100<<10 && left == (amount{}) {
+			break
+		}
+		if time.Since(began) > 10*time.Second {
+			t.Fatalf("call %q: %+v, %v, and %+v is held", id, now, err, left)
+		}
+	}
+}
+
+// The time of a call that goes by before an instance has room for it is the platform's fault, and the instance is not asked.
+func TestTimeThatGoesByInTheQueue(t *testing.T) {
+	asked := make(chan struct{}, 2)
+	d := dispatching(t, map[string]http.HandlerFunc{"f": func(w http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}})
+	p := d.pool(loop.Key{Namespace: "default", Name: "f"})
+	fn := *p.fn
+	fn.Spec.Concurrency = 1
+	p.mu.Lock()
+	p.fn = &fn
+	p.mu.Unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	first := make(chan result, 1)
+	q := question{id: "x", function: loop.Key{Namespace: "default", Name: "f"}, room: &room{budget: alone("a").under}}
+	go func() { first <- d.send(ctx, p, &fn, q, time.Now().Add(time.Hour)) }()
+	<-asked
+	second := make(chan result, 1)
+	deadline := time.Now().Add(50 * time.Millisecond)
+	go func() { second <- d.send(t.Context(), p, &fn, q, deadline) }()
+	time.Sleep(time.Until(deadline)) // the time itself is what is tested
+	cancel()
+	<-first
+	if r := <-second; r.status != http.StatusGatewayTimeout || r.fault != minik8s.FaultPlatform || len(asked) > 0 {
+		t.Errorf("%d, fault %s, %s; asked %d times more", r.status, r.fault, r.body, len(asked))
+	}
+}
+
 // A name that is in use counts once, also when the store does not say so yet.
 func TestANameInUseCountsOnce(t *testing.T) {
 	reg, _ := anAPI(t)

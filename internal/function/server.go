@@ -245,7 +245,9 @@ func (s *Server) try(ctx context.Context, w http.ResponseWriter, r *http.Request
 
 // begin has a call made for which nobody waits.
 func (s *Server) begin(ctx context.Context, w http.ResponseWriter, d *dispatcher, a *asked) (begun bool, err error) {
-	err = d.accept(ctx, a.q, a.caller, metav1.NewTime(clock.Now()), nil)
+	q := a.q
+	q.room = nil // its caller is gone before its end: what its results take is counted by who carries it
+	err = d.accept(ctx, q, a.caller, metav1.NewTime(clock.Now()), nil)
 	if apierrors.IsAlreadyExists(err) {
 		if err = s.same(ctx, a.q); apierrors.IsNotFound(err) {
 			return false, err // it is about to be there
