@@ -110,7 +110,7 @@ func firstErr(errs ...error) error {
 // exist.
 func (d *Daemon) runRegistry(ctx context.Context, ready func()) error {
 	d.reg = registry.New(d.store, strategy.All(strategy.Settings{Tokens: d.tokens, MountTokens: true, PodRange: d.cfg.ClusterCIDR,
-		ServiceRange: d.cfg.ServiceCIDR, NodePorts: d.cfg.NodePorts, LBPool: d.cfg.LBPool, ClusterDomain: d.cfg.ClusterDomain, MachinePorts: d.machinePorts()}), d.log)
+		ServiceRange: d.cfg.ServiceCIDR, NodePorts: d.cfg.NodePorts, LBPool: d.cfg.LBPool, ClusterDomain: d.cfg.ClusterDomain, MachinePorts: append(d.machinePorts(), gatewayPorts...)}), d.log)
 	loaded, ended := make(chan struct{}), make(chan error, 1)
 	var once sync.Once
 	go func() { ended <- d.reg.Run(ctx, func() { once.Do(func() { close(loaded) }) }) }()

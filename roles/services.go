@@ -112,6 +112,13 @@ func (d *Daemon) machinePorts() []strategy.MachinePort {
 	}
 }
 
+// gatewayPorts are those at which every machine answers for Ingresses, as long as there are some. A load balancer on the
+// machines' own addresses would take them from it.
+var gatewayPorts = []strategy.MachinePort{
+	{Protocol: corev1.ProtocolTCP, Port: 80, Of: "the Ingresses that there are", While: api.Ingresses},
+	{Protocol: corev1.ProtocolTCP, Port: 443, Of: "the Ingresses that there are", While: api.Ingresses},
+}
+
 // addressesOfMachines are own and those of the other machines, in order and each once.
 func addressesOfMachines(own []netip.Addr, machines []*minik8s.Peer) []netip.Addr {
 	out := slices.Clone(own)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -334,6 +335,38 @@ func TestServiceStatus(t *testing.T) {
 	}
 	if _, err := admin.Patch(t.Context(), client.KeyOf(obj), client.Patch{Type: types.MergePatchType, Data: []byte(`{"status":{"loadBalancer":{"ingress":[{"ip":"203.0.113.1"}]}}}`)},
 		client.WriteOptions{Subresource: "status"}); !apierrors.IsInvalid(err) {
+		t.Error(err)
+	}
+}
+
+// A load balancer on the machines' addresses does not take the port at which they answer for Ingresses, and who makes the first
+// Ingress is told of one that has it.
+func TestLoadBalancerAtTheIngresses(t *testing.T) {
+	settings := serviceSettings
+	settings.MachinePorts = []strategy.MachinePort{{Protocol: corev1.ProtocolTCP, Port: 80, Of: "the Ingresses", While: api.Ingresses}}
+	reg, stop := registrytest.StartWith(t, memory.New(), settings)
+	t.Cleanup(stop)
+	admin := local.New(reg, registry.System)
+	balanced := func(s *corev1.ServiceSpec) { s.Type, s.Ports[0].Port = corev1.ServiceTypeLoadBalancer, 80 }
+	if _, err := admin.Create(t.Context(), service("first", balanced), client.WriteOptions{}); err != nil {
+		t.Fatal("there is no Ingress:", err)
+	}
+	if _, err := admin.Get(t.Context(), client.Key{Kind: api.Services, Namespace: "default", Name: "first"}); err != nil { // now the cache has it
+		t.Fatal(err)
+	}
+	var told []string
+	ingress := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "i"}, Spec: networkingv1.IngressSpec{
+		DefaultBackend: &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "first", Port: networkingv1.ServiceBackendPort{Number: 80}}}}}
+	if _, err := reg.Create(t.Context(), registrytest.Ask("create", api.Ingresses, "default", "i", ""), ingress, registry.WriteOptions{Warn: func(s string) { told = append(told, s) }}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.Get(t.Context(), client.KeyOf(ingress)); err != nil { // as above
+		t.Fatal(err)
+	}
+	if len(told) != 1 || !strings.Contains(told[0], "default/first has port 80") {
+		t.Error(told)
+	}
+	if _, err := admin.Create(t.Context(), service("second", balanced), client.WriteOptions{}); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.ports[0].port") || !strings.Contains(err.Error(), "--lb-pool") {
 		t.Error(err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // ingressStrategy: a new Ingress that names no class gets the default one. Unlike DNS objects, several may have one host.
-func ingressStrategy() *registry.Strategy {
+func ingressStrategy(set Settings) *registry.Strategy {
 	return &registry.Strategy{
 		ValidateCreate: func(obj api.Object) field.ErrorList {
 			in := obj.(*networkingv1.Ingress)
@@ -26,11 +26,33 @@ func ingressStrategy() *registry.Strategy {
 		},
 		ValidateUpdate: checkStep(validation.IngressUpdate),
 		ValidateStatus: checkStep(validation.IngressStatusUpdate),
-		Warnings:       warnings(validation.IngressWarnings),
-		CopyStatus:     onStep(func(dst, src *networkingv1.Ingress) { dst.Status = src.Status }),
-		SpecChanged:    specChanged(func(in *networkingv1.Ingress) any { return in.Spec }),
-		Admit:          admitIngress,
+		Warnings: func(obj api.Object, others registry.Lister) []string {
+			return append(validation.IngressWarnings(obj.(*networkingv1.Ingress)), overshadowed(set, others)...)
+		},
+		CopyStatus:  onStep(func(dst, src *networkingv1.Ingress) { dst.Status = src.Status }),
+		SpecChanged: specChanged(func(in *networkingv1.Ingress) any { return in.Spec }),
+		Admit:       admitIngress,
 	}
+}
+
+// overshadowed are the warnings about load balancers that have the ports at which the machines answer for Ingresses.
+func overshadowed(set Settings, others registry.Lister) (out []string) {
+	if len(set.LBPool) > 0 {
+		return nil
+	}
+	for _, obj := range others.List(api.Services) {
+		svc := obj.(*corev1.Service)
+		if !api.Balanced(svc) {
+			continue
+		}
+		for _, m := range set.MachinePorts {
+			if m.While == api.Ingresses && slices.ContainsFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return int(p.Port) == m.Port && p.Protocol == m.Protocol }) {
+				out = append(out, fmt.Sprintf("the load balancer %s/%s has port %d of the machines' addresses, so no Ingress is answered for there: give it another port, or the cluster addresses of its own for them (--lb-pool)",
+					svc.Namespace, svc.Name, m.Port))
+			}
+		}
+	}
+	return out
 }
 
 func ingressClassStrategy() *registry.Strategy {

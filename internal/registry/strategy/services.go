@@ -242,7 +242,7 @@ func versions(obj, old api.Object) (svc, was *corev1.Service) {
 
 func (a allocation) admit(obj, old api.Object, others registry.Lister) error {
 	svc, was := versions(obj, old)
-	errs := a.checkMachinePorts(svc, was)
+	errs := a.checkMachinePorts(svc, was, others)
 	if needsAddress(svc, was) {
 		errs = append(errs, a.giveAddress(svc, others)...)
 	}
@@ -257,7 +257,7 @@ func (a allocation) admit(obj, old api.Object, others registry.Lister) error {
 
 // checkMachinePorts refuses a load balancer at ports that the machines need for themselves: its addresses are theirs. One of
 // a class has addresses of its own.
-func (a allocation) checkMachinePorts(svc, old *corev1.Service) (errs field.ErrorList) {
+func (a allocation) checkMachinePorts(svc, old *corev1.Service, others registry.Lister) (errs field.ErrorList) {
 	onMachines := func(s *corev1.Service) bool {
 		return s != nil && api.Balanced(s) && len(a.balancers.pool) == 0
 	}
@@ -267,9 +267,9 @@ func (a allocation) checkMachinePorts(svc, old *corev1.Service) (errs field.Erro
 	for i, p := range svc.Spec.Ports {
 		had := onMachines(old) && slices.ContainsFunc(old.Spec.Ports, func(o corev1.ServicePort) bool { return o.Port == p.Port && o.Protocol == p.Protocol })
 		for _, m := range a.machine {
-			if !had && m.Protocol == p.Protocol && m.Port == int(p.Port) {
+			if !had && m.Protocol == p.Protocol && m.Port == int(p.Port) && (m.While == nil || len(others.List(m.While)) > 0) {
 				errs = append(errs, field.Invalid(field.NewPath("spec", "ports").Index(i).Child("port"), p.Port,
-					fmt.Sprintf("a load balancer has the addresses of the machines, and there this port is that of %s: choose another", m.Of)))
+					fmt.Sprintf("a load balancer has the addresses of the machines, and there this port is that of %s: choose another, or give the cluster addresses of its own for them (--lb-pool)", m.Of)))
 			}
 		}
 	}

@@ -39,6 +39,8 @@ type MachinePort struct {
 	Protocol corev1.Protocol
 	Port     int
 	Of       string
+	// While there is an object of this kind they have it; nil: always.
+	While *api.Kind
 }
 
 // All returns the strategy of each kind of package api that has one.
@@ -64,7 +66,7 @@ func All(set Settings) map[*api.Kind]*registry.Strategy {
 		api.ServiceAccounts:            serviceAccountStrategy(set.Tokens),
 		api.Leases:                     leaseStrategy(),
 		api.CertificateSigningRequests: csrStrategy(),
-		api.Ingresses:                  ingressStrategy(),
+		api.Ingresses:                  ingressStrategy(set),
 		api.IngressClasses:             ingressClassStrategy(),
 		api.NetworkPolicies:            networkPolicyStrategy(),
 		api.ServiceCIDRs:               serviceCIDRStrategy(set),
