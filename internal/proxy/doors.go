@@ -7,10 +7,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
 	"minik8s/internal/proxy/plan"
@@ -62,9 +64,15 @@ func (l *loopbackPort) next() (netip.AddrPort, bool) {
 
 func (l *loopbackPort) set(p plan.Port) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.list, l.sticky = p.Endpoints, p.Affinity > 0
+	l.mu.Unlock()
+	if l.relay != nil {
+		l.relay.Keep(func(at netip.AddrPort) bool { return slices.Contains(p.Endpoints, at) })
+	}
 }
+
+// relayed reports whether a port is a node port that can be forwarded on loopback: SCTP cannot.
+func relayed(p plan.Port) bool { return p.NodePort != 0 && p.Protocol != unix.IPPROTO_SCTP }
 
 // follow opens and closes what Services want.
 func (d *doors) follow(updates map[types.NamespacedName]*entry) {
@@ -76,7 +84,7 @@ func (d *doors) follow(updates map[types.NamespacedName]*entry) {
 			continue
 		}
 		for _, p := range e.plan.Ports {
-			if p.NodePort != 0 {
+			if relayed(p) {
 				wanted[string(portKey(p.Protocol, p.NodePort))] = true
 			}
 		}
@@ -93,7 +101,7 @@ func (d *doors) follow(updates map[types.NamespacedName]*entry) {
 			s = e.plan
 		}
 		for _, p := range s.Ports {
-			if p.NodePort != 0 {
+			if relayed(p) {
 				d.forward(name, p)
 			}
 		}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"io"
 	"log/slog"
 	"net"
@@ -78,5 +79,16 @@ func TestDoorsAreTriedAgain(t *testing.T) {
 	defer d.mu.Unlock()
 	if d.later != nil {
 		t.Error("all are open, and it is tried again")
+	}
+}
+
+// A node port of SCTP is not forwarded on loopback, and nothing tries that again and again.
+func TestNoRelayForSCTP(t *testing.T) {
+	var said bytes.Buffer
+	d := newDoors(slog.New(slog.NewTextHandler(&said, nil)))
+	defer d.close()
+	d.follow(map[types.NamespacedName]*entry{{Namespace: "default", Name: "s"}: {plan: plan.Service{Ports: []plan.Port{{Protocol: unix.IPPROTO_SCTP, NodePort: 30132}}}}})
+	if len(d.relays) != 0 || d.later != nil || said.Len() > 0 {
+		t.Errorf("%d relays, a timer %v, said %s", len(d.relays), d.later != nil, &said)
 	}
 }

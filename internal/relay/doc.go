@@ -3,5 +3,5 @@
 //
 // Who calls it: network/hostports for the host ports of pods, proxy for node ports. It knows neither. A TCP connection goes
 // to a target that is asked for when it comes, and stays there; so do the datagrams of a UDP client, until there are none
-// for two minutes. Connections end with the process, also by kill -9; nothing survives.
+// for two minutes, its target is gone, or many others have come. Connections end with the process, also by kill -9; nothing survives.
 package relay

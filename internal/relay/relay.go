@@ -15,7 +15,8 @@ import (
 // udpIdle is after how long without a datagram the socket for a client of a UDP port is closed.
 const udpIdle = 2 * time.Minute
 
-// maxUDPClients bounds the clients of one UDP port; datagrams of further clients are dropped.
+// maxUDPClients bounds the clients of one UDP port. A further one takes the place of the one that has been silent for longest:
+// who asks each question from another port, as a resolver does, has his answer long before.
 const maxUDPClients = 128
 
 // Relay forwards one port to targets.
@@ -23,6 +24,16 @@ type Relay struct {
 	closed chan struct{}
 	once   sync.Once
 	listen io.Closer
+
+	mu      sync.Mutex
+	clients map[netip.AddrPort]*udpClient
+}
+
+// udpClient is a client of a UDP port, and the socket by which its datagrams go to its target.
+type udpClient struct {
+	out  *net.UDPConn
+	to   netip.AddrPort
+	last time.Time
 }
 
 // Target is where the next connection, or the next client's datagrams, go; false: nowhere now.
@@ -34,7 +45,7 @@ func To(at netip.AddrPort) Target { return func() (netip.AddrPort, bool) { retur
 // Listen starts to forward a port of this host, by TCP or UDP, until Close. For another protocol there is no Relay, which is
 // no error.
 func Listen(protocol byte, at netip.AddrPort, to Target, log *slog.Logger) (*Relay, error) {
-	r := &Relay{closed: make(chan struct{})}
+	r := &Relay{closed: make(chan struct{}), clients: map[netip.AddrPort]*udpClient{}}
 	switch protocol {
 	case unix.IPPROTO_TCP:
 		l, err := net.ListenTCP("tcp4", net.TCPAddrFromAddrPort(at))
@@ -62,6 +73,26 @@ func (r *Relay) Close() {
 		close(r.closed)
 		r.listen.Close()
 	})
+}
+
+// Keep says which targets are still to be had: a UDP client of another one gets a new target with its next datagram. TCP
+// connections stay where they are until their ends close them.
+func (r *Relay) Keep(still func(netip.AddrPort) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for from, c := range r.clients {
+		if !still(c.to) {
+			r.drop(from, c)
+		}
+	}
+}
+
+// drop ends what a client has, if it still has that. The caller holds mu.
+func (r *Relay) drop(from netip.AddrPort, c *udpClient) {
+	if r.clients[from] == c {
+		delete(r.clients, from)
+	}
+	c.out.Close() //nolint:errcheck // a socket without a peer
 }
 
 func (r *Relay) tcp(l *net.TCPListener, to Target) {
@@ -116,15 +147,7 @@ func (r *Relay) join(in *net.TCPConn, to Target) {
 
 // udp keeps one socket to its target per client, so that answers reach the right client.
 func (r *Relay) udp(c *net.UDPConn, to Target, log *slog.Logger) {
-	var mu sync.Mutex
-	clients := map[netip.AddrPort]*net.UDPConn{}
-	defer func() {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, out := range clients {
-			out.Close()
-		}
-	}()
+	defer r.Keep(func(netip.AddrPort) bool { return false })
 	buf := make([]byte, 64<<10)
 	for {
 		n, from, err := c.ReadFromUDPAddrPort(buf)
@@ -134,33 +157,53 @@ func (r *Relay) udp(c *net.UDPConn, to Target, log *slog.Logger) {
 		if err != nil {
 			continue // the error of an earlier answer that could not be delivered
 		}
-		mu.Lock()
-		out, known := clients[from]
-		at, ok := netip.AddrPort{}, false
-		if !known && len(clients) < maxUDPClients {
-			at, ok = to()
+		if err := r.pass(c, from, buf[:n], to); err != nil {
+			log.Debug("a datagram for a forwarded port is lost", "error", err)
 		}
-		if ok {
-			if out, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(at)); err != nil {
-				log.Debug("a datagram for a forwarded port is lost", "error", err)
-				mu.Unlock()
-				continue
-			}
-			clients[from] = out
-			go func() {
-				answers(c, out, from)
-				mu.Lock()
-				defer mu.Unlock()
-				delete(clients, from)
-				out.Close()
-			}()
-		}
-		if out != nil {
-			_ = out.SetReadDeadline(time.Now().Add(udpIdle))
-			_, _ = out.Write(buf[:n])
-		}
-		mu.Unlock()
 	}
+}
+
+// pass sends a client's datagram to its target.
+func (r *Relay) pass(c *net.UDPConn, from netip.AddrPort, datagram []byte, to Target) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	client := r.clients[from]
+	if client == nil {
+		at, ok := to()
+		if !ok {
+			return nil
+		}
+		out, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(at))
+		if err != nil {
+			return err
+		}
+		if len(r.clients) >= maxUDPClients {
+			r.dropOldest()
+		}
+		client = &udpClient{out: out, to: at}
+		r.clients[from] = client
+		go func() {
+			answers(c, out, from)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.drop(from, client)
+		}()
+	}
+	client.last = time.Now()
+	_ = client.out.SetReadDeadline(client.last.Add(udpIdle))
+	_, _ = client.out.Write(datagram) // a target that is not there yet is no error of this one
+	return nil
+}
+
+// dropOldest ends what the client has that was silent for longest. The caller holds mu.
+func (r *Relay) dropOldest() {
+	var oldest netip.AddrPort
+	for from, c := range r.clients {
+		if o := r.clients[oldest]; o == nil || c.last.Before(o.last) {
+			oldest = from
+		}
+	}
+	r.drop(oldest, r.clients[oldest])
 }
 
 // answers passes a target's datagrams to a client until there are none for udpIdle.

@@ -17,9 +17,10 @@ type endpoint struct {
 	hints   *discoveryv1.EndpointHints
 }
 
-// endpoints are those of a port that get connections, and those of them that are on this node whatever the hints say. Both
-// are sorted.
-func endpoints(list []*discoveryv1.EndpointSlice, p corev1.ServicePort, node Node) (all, local []netip.AddrPort) {
+// endpoints are those of a port that get connections, and those of them that are on this node whatever the hints say: if none is
+// ready, those that are about to end and still serve. isReady says which
+// of them local are. Both are sorted.
+func endpoints(list []*discoveryv1.EndpointSlice, p corev1.ServicePort, node Node) (all, local []netip.AddrPort, isReady bool) {
 	known := map[netip.AddrPort]endpoint{}
 	for _, s := range list {
 		if s.AddressType != discoveryv1.AddressTypeIPv4 || s.DeletionTimestamp != nil {
@@ -57,10 +58,10 @@ func endpoints(list []*discoveryv1.EndpointSlice, p corev1.ServicePort, node Nod
 		all = addrs(ending, false)
 	}
 	local = addrs(ready, true)
-	if len(local) == 0 {
+	if isReady = len(local) > 0; !isReady {
 		local = addrs(ending, true)
 	}
-	return all, local
+	return all, local, isReady
 }
 
 // portOf is the number under which a slice has a Service's port.

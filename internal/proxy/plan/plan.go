@@ -83,9 +83,12 @@ func Of(svc *corev1.Service, slicesOf []*discoveryv1.EndpointSlice, node Node) S
 		q.Protocol, q.Name = protocol, name(svc, p)
 		q.Cluster, q.NodePort = netip.AddrPortFrom(cluster, uint16(p.Port)), uint16(p.NodePort)
 		q.External, q.Guarded = node.withPort(free, p.Port), node.withPort(guarded, p.Port)
-		q.Endpoints, q.Local = endpoints(slicesOf, p, node)
+		var isReady bool
+		q.Endpoints, q.Local, isReady = endpoints(slicesOf, p, node)
 		for _, e := range q.Local {
-			here[e.Addr()] = true
+			if isReady { // who asks for the health sends others elsewhere while these end, as in Kubernetes
+				here[e.Addr()] = true
+			}
 		}
 		out.Ports = append(out.Ports, q)
 	}

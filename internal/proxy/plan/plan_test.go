@@ -75,7 +75,7 @@ func TestEndpoints(t *testing.T) {
 		for _, e := range c.list {
 			s.Endpoints = append(s.Endpoints, endpointFrom(e))
 		}
-		all, local := endpoints([]*discoveryv1.EndpointSlice{{AddressType: discoveryv1.AddressTypeIPv6, Ports: s.Ports}, s}, port, node)
+		all, local, _ := endpoints([]*discoveryv1.EndpointSlice{{AddressType: discoveryv1.AddressTypeIPv6, Ports: s.Ports}, s}, port, node)
 		if got := digits(all) + "/" + digits(local); got != c.all+"/"+c.local {
 			t.Errorf("%s: %s, want %s/%s", name, got, c.all, c.local)
 		}
@@ -160,5 +160,10 @@ func TestOf(t *testing.T) {
 		Endpoints: []discoveryv1.Endpoint{endpointFrom("10.0.0.1 on=n1"), endpointFrom("10.0.0.2 on=n1"), endpointFrom("10.0.0.3")}}
 	if got := Of(s, []*discoveryv1.EndpointSlice{slice}, node); got.HealthPort != 30999 || got.Local != 2 || len(got.Ports[1].Endpoints) != 3 {
 		t.Errorf("health: %+v", got)
+	}
+	// Pods of a rollout that is about to end here still serve who comes, and whoever balances sends nobody any more.
+	slice.Endpoints = []discoveryv1.Endpoint{endpointFrom("10.0.0.1 on=n1 notready serving ending"), endpointFrom("10.0.0.3")}
+	if got := Of(s, []*discoveryv1.EndpointSlice{slice}, node); got.Local != 0 || len(got.Ports[0].Local) != 1 {
+		t.Errorf("health while the last ones end: %+v", got)
 	}
 }
