@@ -3,10 +3,12 @@ package dnsobject
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -29,10 +31,11 @@ type Controller struct {
 	objects  *informer.Informer[*minik8s.DNS]
 	services *informer.Informer[*corev1.Service]
 	slices   *informer.Informer[*discoveryv1.EndpointSlice]
+	ranges   *informer.Informer[*networkingv1.ServiceCIDR]
 	loop     *loop.Loop
 
 	mu      sync.Mutex
-	namedBy map[loop.Key]map[loop.Key]bool // the DNS objects that name a Service
+	namedBy map[loop.Key]map[loop.Key]bool // the DNS objects that name a Service, or an address
 }
 
 // New makes the controller.
@@ -42,6 +45,7 @@ func New(c client.Interface, views *informer.Views, record *events.Recorder, log
 		objects:  informer.New[*minik8s.DNS](c, api.DNSes, opts),
 		services: informer.New[*corev1.Service](c, api.Services, opts),
 		slices:   informer.New[*discoveryv1.EndpointSlice](c, api.EndpointSlices, opts),
+		ranges:   informer.New[*networkingv1.ServiceCIDR](c, api.ServiceCIDRs, opts),
 	}
 	d.loop = loop.New("dnsobject", log, d.reconcile)
 	d.objects.OnChange(d.objectChanged)
@@ -49,15 +53,21 @@ func New(c client.Interface, views *informer.Views, record *events.Recorder, log
 		if old != nil && now != nil && apiequality.Semantic.DeepEqual(old.Spec, now.Spec) {
 			return
 		}
-		if now == nil {
-			now = old
+		for _, s := range []*corev1.Service{old, now} {
+			if s != nil {
+				d.wake(loop.Key{Namespace: s.Namespace, Name: s.Name}, loop.Key{Name: s.Spec.ClusterIP})
+			}
 		}
-		d.wake(loop.Key{Namespace: now.Namespace, Name: now.Name})
 	})
 	d.slices.OnChange(func(old, now *discoveryv1.EndpointSlice) {
 		for _, s := range []*discoveryv1.EndpointSlice{old, now} {
-			if s != nil {
-				d.wake(loop.Key{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]})
+			if s == nil {
+				continue
+			}
+			named := loop.Key{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
+			d.wake(named)
+			if svc, ok := d.services.Get(named.Namespace, named.Name); ok {
+				d.wake(loop.Key{Name: svc.Spec.ClusterIP})
 			}
 		}
 	})
@@ -66,7 +76,7 @@ func New(c client.Interface, views *informer.Views, record *events.Recorder, log
 
 // Run works until ctx ends.
 func (d *Controller) Run(ctx context.Context, ready func()) error {
-	return loop.Drive(ctx, ready, []supervise.Source{d.services, d.slices, d.objects}, d.loop.Workers(2))
+	return loop.Drive(ctx, ready, []supervise.Source{d.ranges, d.services, d.slices, d.objects}, d.loop.Workers(2))
 }
 
 func (d *Controller) objectChanged(old, now *minik8s.DNS) {
@@ -93,56 +103,94 @@ func (d *Controller) objectChanged(old, now *minik8s.DNS) {
 	d.loop.Add(key)
 }
 
-// servicesOf are the Services that an object names.
+// servicesOf are the Services that an object names, and as keys without a namespace the addresses.
 func servicesOf(d *minik8s.DNS) (out []loop.Key) {
 	for i := range d.Spec.Paths {
-		if t, err := d.Spec.Paths[i].Target(); err == nil && t.Service != "" {
+		switch t, err := d.Spec.Paths[i].Target(); {
+		case err != nil:
+		case t.Service != "":
 			out = append(out, loop.Key{Namespace: d.Namespace, Name: t.Service})
+		default:
+			out = append(out, loop.Key{Name: t.Addr.String()})
 		}
 	}
 	return out
 }
 
-// wake queues the objects that name a Service.
-func (d *Controller) wake(svc loop.Key) {
+// wake queues the objects that name one of these.
+func (d *Controller) wake(named ...loop.Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for key := range d.namedBy[svc] {
-		d.loop.Add(key)
+	for _, n := range named {
+		for key := range d.namedBy[n] {
+			d.loop.Add(key)
+		}
 	}
 }
 
-// seen is what the informers show of a namespace.
+// seen is what the informers show.
 type seen struct {
 	d         *Controller
-	namespace string
-	byService map[string][]*discoveryv1.EndpointSlice
+	byService map[loop.Key][]*discoveryv1.EndpointSlice
+	byAddress map[netip.Addr]*corev1.Service
 }
 
-func (s seen) service(name string) *corev1.Service {
-	svc, _ := s.d.services.Get(s.namespace, name)
+func (s seen) service(namespace, name string) *corev1.Service {
+	svc, _ := s.d.services.Get(namespace, name)
 	return svc
 }
 
-func (s seen) slices(service string) []*discoveryv1.EndpointSlice { return s.byService[service] }
+func (s seen) slices(namespace, service string) []*discoveryv1.EndpointSlice {
+	return s.byService[loop.Key{Namespace: namespace, Name: service}]
+}
+
+func (s seen) at(a netip.Addr) *corev1.Service { return s.byAddress[a] }
+
+func (s seen) ranged(a netip.Addr) bool {
+	for _, r := range s.d.ranges.List() {
+		for _, cidr := range r.Spec.CIDRs {
+			if p, err := netip.ParsePrefix(cidr); err == nil && p.Contains(a) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// look gathers what an object is about.
+func (d *Controller) look(obj *minik8s.DNS) seen {
+	w := seen{d: d, byService: map[loop.Key][]*discoveryv1.EndpointSlice{}, byAddress: map[netip.Addr]*corev1.Service{}}
+	for _, named := range servicesOf(obj) {
+		if named.Namespace != "" {
+			w.byService[named] = nil
+		} else if a, err := netip.ParseAddr(named.Name); err == nil {
+			w.byAddress[a] = nil
+		}
+	}
+	if len(w.byAddress) > 0 {
+		for _, svc := range d.services.List() {
+			a, err := netip.ParseAddr(svc.Spec.ClusterIP)
+			if _, wanted := w.byAddress[a]; err == nil && wanted {
+				w.byAddress[a], w.byService[loop.Key{Namespace: svc.Namespace, Name: svc.Name}] = svc, nil
+			}
+		}
+	}
+	for _, s := range d.slices.List() {
+		of := loop.Key{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
+		if _, wanted := w.byService[of]; wanted {
+			w.byService[of] = append(w.byService[of], s)
+		}
+	}
+	return w
+}
 
 func (d *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	obj, ok := d.objects.Get(key.Namespace, key.Name)
 	if !ok || obj.DeletionTimestamp != nil {
 		return nil
 	}
-	w := seen{d: d, namespace: key.Namespace, byService: map[string][]*discoveryv1.EndpointSlice{}}
-	for _, svc := range servicesOf(obj) {
-		w.byService[svc.Name] = nil
-	}
-	for _, s := range d.slices.List() {
-		name := s.Labels[discoveryv1.LabelServiceName]
-		if _, wanted := w.byService[name]; wanted && s.Namespace == key.Namespace {
-			w.byService[name] = append(w.byService[name], s)
-		}
-	}
 	before := apimeta.FindStatusCondition(obj.Status.Conditions, readyType)
-	now := decide(obj, w)
+	now := decide(obj, d.look(obj))
 	now.LastTransitionTime = metav1.NewTime(clock.Now())
 	upd := obj.DeepCopy()
 	if !apimeta.SetStatusCondition(&upd.Status.Conditions, now) {

@@ -3,12 +3,14 @@ package dnsobject
 import (
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
@@ -37,14 +39,26 @@ func slice(service string, ready bool) *discoveryv1.EndpointSlice {
 
 type fixed struct{}
 
-func (fixed) service(name string) *corev1.Service {
+func (fixed) service(_, name string) *corev1.Service {
 	if name == "gone" {
 		return nil
 	}
 	return service(name)
 }
 
-func (fixed) slices(service string) []*discoveryv1.EndpointSlice {
+func (fixed) at(a netip.Addr) *corev1.Service {
+	switch a.String() {
+	case "10.6.0.1":
+		return service("web")
+	case "10.6.0.2":
+		return service("idle")
+	}
+	return nil
+}
+
+func (fixed) ranged(a netip.Addr) bool { return netip.MustParsePrefix("10.6.0.0/16").Contains(a) }
+
+func (fixed) slices(_, service string) []*discoveryv1.EndpointSlice {
 	return []*discoveryv1.EndpointSlice{slice(service, service == "web")}
 }
 
@@ -61,6 +75,9 @@ func TestDecide(t *testing.T) {
 		"all there":       {[]minik8s.DNSPath{to("/a", "web", 80), {Path: "/b", Address: "http://web"}, {Path: "/c", Address: "http://10.6.0.1"}}, "True", allFound, "/a, /b, /c"},
 		"no Service":      {[]minik8s.DNSPath{to("/a", "web", 80), to("/b", "gone", 80)}, "False", "ServiceNotFound", "/b: Service default/gone does not exist"},
 		"by its address":  {[]minik8s.DNSPath{{Path: "/a", Address: "http://gone:81"}}, "False", "ServiceNotFound", "/a: Service default/gone does not exist"},
+		"outside":         {[]minik8s.DNSPath{{Path: "/a", Address: "http://192.0.2.1"}}, "True", allFound, "/a"},
+		"no such address": {[]minik8s.DNSPath{{Path: "/a", Address: "http://10.6.1.1:80"}}, "False", "ServiceNotFound", "/a: no Service has the address 10.6.1.1"},
+		"idle, by its IP": {[]minik8s.DNSPath{{Path: "/a", Address: "http://10.6.0.2"}}, "False", "NoEndpoints", "/a: Service default/idle has no endpoint that is ready"},
 		"no port":         {[]minik8s.DNSPath{to("/a", "web", 81)}, "False", "PortNotFound", "/a: Service default/web has no TCP port 81"},
 		"no endpoint":     {[]minik8s.DNSPath{to("/a", "idle", 80)}, "False", "NoEndpoints", "/a: Service default/idle has no endpoint that is ready"},
 		"the first thing": {[]minik8s.DNSPath{to("/a", "idle", 80), to("/b", "gone", 80)}, "False", "ServiceNotFound", "ready; /b: "},
@@ -106,4 +123,26 @@ func TestFollows(t *testing.T) {
 		slices.Sort(got)
 		return slices.Equal(got, []string{"Normal AllServicesFound 2", "Warning NoEndpoints 1", "Warning PortNotFound 1", "Warning ServiceNotFound 1"})
 	})
+}
+
+// An address that Services have is followed, too: the seeds' DNS objects name their Services so.
+func TestFollowsAddresses(t *testing.T) {
+	c := ct.New(t)
+	part := c.As("dns-controller")
+	c.Start(New(part, c.Views(), events.New(part, "dns-controller", "", nil), slog.New(slog.DiscardHandler)).Run)
+	until := func(reason string) {
+		t.Helper()
+		ct.Until(c, reason, api.DNSes, func(all []*minik8s.DNS) bool {
+			return len(all) == 1 && len(all[0].Status.Conditions) == 1 && all[0].Status.Conditions[0].Reason == reason
+		})
+	}
+	svc := service("web")
+	svc.Spec.ClusterIP = "10.96.0.77"
+	ct.Create(c, &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: "r"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/24"}}})
+	ct.Create(c, object(minik8s.DNSPath{Path: "/a", Address: "http://10.96.0.77:80"}))
+	until("ServiceNotFound")
+	ct.Create(c, svc)
+	until("NoEndpoints")
+	ct.Create(c, slice("web", true))
+	until(allFound)
 }

@@ -164,7 +164,7 @@ var partRules = map[string][]rule{
 		recording,
 	},
 	"system:dns-controller": {
-		may(reading, api.DNSes, api.Services, api.EndpointSlices),
+		may(reading, api.DNSes, api.Services, api.EndpointSlices, api.ServiceCIDRs),
 		mayBelow("status", changing, api.DNSes), // whether what they name exists
 		recording,
 	},
