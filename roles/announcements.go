@@ -20,7 +20,7 @@ import (
 func (d *Daemon) runAnnouncements(ctx context.Context, ready func()) error {
 	services := informer.New[*corev1.Service](d.asNode(), api.Services, informer.Options{Views: d.nodeViews(), Log: d.log})
 	changed := services.Signal(func(old, now *corev1.Service) bool { return !slices.Equal(d.announced(old), d.announced(now)) })
-	a := announce.New(d.log)
+	a := announce.New(d.hearAddresses, d.log)
 	ctx, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	defer beside.Wait()

@@ -1,6 +1,7 @@
 package announce
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,9 +22,13 @@ import (
 // come up.
 var repeats = []time.Duration{0, time.Second, 3 * time.Second}
 
+// Hear calls changed when this machine's addresses may have changed, until ctx ends.
+type Hear func(ctx context.Context, changed func())
+
 // Announcer answers for addresses. Its methods are safe for concurrent use.
 type Announcer struct {
-	log *slog.Logger
+	log  *slog.Logger
+	hear Hear
 
 	mu    sync.Mutex
 	ours  map[netip.Addr]bool
@@ -30,6 +36,7 @@ type Announcer struct {
 	told  []telling
 	ended bool
 	wake  chan struct{}
+	soon  atomic.Bool // see lookSoon
 }
 
 // telling is what is still to be told unasked.
@@ -46,9 +53,9 @@ type link struct {
 	socket   *os.File
 }
 
-// New makes an Announcer that answers for nothing.
-func New(log *slog.Logger) *Announcer {
-	return &Announcer{log: log, ours: map[netip.Addr]bool{}, links: map[int]*link{}, wake: make(chan struct{}, 1)}
+// New makes an Announcer that answers for nothing. By hear it knows of links that come late, as after a boot, or are made anew.
+func New(hear Hear, log *slog.Logger) *Announcer {
+	return &Announcer{hear: hear, log: log, ours: map[netip.Addr]bool{}, links: map[int]*link{}, wake: make(chan struct{}, 1)}
 }
 
 // Set has it answer for these addresses, and for no others any more. It may be called before Run, too.
@@ -69,18 +76,42 @@ func (a *Announcer) Set(addrs []netip.Addr) {
 			}
 		}
 	}
+	a.look()
+}
+
+// look has Run look at links and addresses again.
+func (a *Announcer) look() {
 	select {
 	case a.wake <- struct{}{}:
 	default:
 	}
 }
 
+// settles is how long changes of the machine's links are gathered before they are looked at: each pod's start is one.
+const settles = 200 * time.Millisecond
+
+func (a *Announcer) lookSoon() {
+	if a.soon.CompareAndSwap(false, true) {
+		time.AfterFunc(settles, func() {
+			a.soon.Store(false)
+			a.look()
+		})
+	}
+}
+
 // Run answers until ctx ends.
 func (a *Announcer) Run(ctx context.Context) {
-	var reading sync.WaitGroup
+	ctx, stop := context.WithCancel(ctx)
+	var reading, beside sync.WaitGroup
+	defer beside.Wait()
 	defer reading.Wait()
 	defer a.close()
-	for reported := ""; ; {
+	defer stop()
+	for reported, following := "", false; ; {
+		if !following && a.answers() { // nobody else needs to know of links
+			following = true
+			beside.Go(func() { a.hear(ctx, a.lookSoon) })
+		}
 		next, err := a.step(&reading)
 		if err != nil && err.Error() != reported {
 			reported = err.Error()
@@ -100,6 +131,13 @@ func (a *Announcer) Run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// answers reports whether there is an address to answer for.
+func (a *Announcer) answers() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.ours) > 0
 }
 
 // again is after how long a socket that could not be opened is tried again.
@@ -128,6 +166,19 @@ func (a *Announcer) step(reading *sync.WaitGroup) (next time.Duration, err error
 	}
 	a.told = left
 	return next, nil
+}
+
+// tellOn has the neighbours on a link told that is new, or has changed.
+func (a *Announcer) tellOn(l *link) {
+	now := time.Now()
+	for addr := range a.ours {
+		if !l.has(addr) || slices.ContainsFunc(a.told, func(t telling) bool { return t.addr == addr }) {
+			continue
+		}
+		for _, after := range repeats {
+			a.told = append(a.told, telling{now.Add(after), addr})
+		}
+	}
 }
 
 // tell tells the neighbours unasked. What cannot be sent is told again, or asked for.
@@ -166,7 +217,11 @@ func (a *Announcer) openLinks(reading *sync.WaitGroup) error {
 			}
 			wanted[i.Index] = true
 			if have := a.links[i.Index]; have != nil {
-				continue
+				if bytes.Equal(have.own, l.own) && slices.Equal(have.networks, l.networks) {
+					continue
+				}
+				have.socket.Close() //nolint:errcheck // what it had to say is said again
+				delete(a.links, i.Index)
 			}
 			if l.socket, err = open(i.Index); err != nil {
 				errs = append(errs, fmt.Errorf("%s: %w", i.Name, err))
@@ -174,6 +229,7 @@ func (a *Announcer) openLinks(reading *sync.WaitGroup) error {
 			}
 			a.links[i.Index] = l
 			reading.Go(func() { a.read(l, i.Index) })
+			a.tellOn(l)
 		}
 	}
 	for index, l := range a.links {
@@ -269,6 +325,7 @@ func (a *Announcer) forget(l *link, index int) {
 	if a.links[index] == l && !a.ended {
 		l.socket.Close() //nolint:errcheck // it has failed
 		delete(a.links, index)
+		a.look()
 	}
 }
 

@@ -9,6 +9,7 @@
 //	announcer.go sockets and times
 //
 // It promises: an address is answered for on every link of Ethernet that has a network with it, from the moment that Set is told of it
-// until it is told otherwise or Run ends; after a kill -9 nobody answers any more, which is what a neighbour has to see. There
+// until it is told otherwise or Run ends; after a kill -9 nobody answers any more, which is what a neighbour has to see. A
+// link that comes late or is made anew counts from when it has its address. There
 // is a socket only while there is an address to answer for. It keeps nothing.
 package announce
