@@ -82,6 +82,9 @@ func TestHTTPSBackends(t *testing.T) {
 	if answer, text := do(t, grpc, "POST", "http://a.example/", strings.NewReader("x"), "Content-Type", "application/grpc"); answer.StatusCode != 200 || text != "HTTP/2.0 tls=true host=a.example http x" {
 		t.Errorf("gRPC: %d %s", answer.StatusCode, text)
 	}
+	if answer, text := do(t, grpc, "POST", "http://a.example/", strings.NewReader("x"), "Content-Type", "application/grpc-web+proto"); answer.StatusCode != 200 || text != "HTTP/1.1 tls=true host=a.example http x" {
+		t.Errorf("gRPC-Web, which any backend may speak: %d %s", answer.StatusCode, text)
+	}
 	up, err := net.Dial("tcp", at.String()+":80")
 	if err != nil {
 		t.Fatal(err)

@@ -106,7 +106,7 @@ func (c *call) by(r *http.Request) *http.Transport {
 	if r.Header.Get("Upgrade") != "" {
 		return one
 	}
-	if c.pool.Protocol() == backends.H2C || r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+	if c.pool.Protocol() == backends.H2C || r.ProtoMajor == 2 && isGRPC(r.Header.Get("Content-Type")) {
 		return two
 	}
 	return one
@@ -185,3 +185,10 @@ func (b *clientBody) Read(p []byte) (int, error) {
 }
 
 func (b *clientBody) Close() error { return nil }
+
+// isGRPC reports whether a content type is gRPC's, which backends speak by HTTP/2 alone: with the encoding behind a + or a ;. That of
+// gRPC-Web, application/grpc-web, is for HTTP/1.1 too.
+func isGRPC(contentType string) bool {
+	rest, is := strings.CutPrefix(contentType, "application/grpc")
+	return is && (rest == "" || rest[0] == '+' || rest[0] == ';')
+}

@@ -339,6 +339,39 @@ func TestServiceStatus(t *testing.T) {
 	}
 }
 
+// A Service that is no load balancer any more has nothing of what was said of it as one.
+func TestNoLoadBalancerAnyMore(t *testing.T) {
+	reg, stop := registrytest.StartWith(t, memory.New(), serviceSettings)
+	t.Cleanup(stop)
+	admin := local.New(reg, registry.System)
+	obj, err := admin.Create(t.Context(), service("s", func(s *corev1.ServiceSpec) { s.Type = corev1.ServiceTypeLoadBalancer }), client.WriteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	svc := obj.DeepCopyObject().(*corev1.Service)
+	svc.Annotations = map[string]string{api.AnnouncedByAnnotation: "n1", "other": "stays"}
+	if obj, err = admin.Update(t.Context(), svc, client.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	svc = obj.DeepCopyObject().(*corev1.Service)
+	other := metav1.Condition{Type: "Other", Status: metav1.ConditionTrue, Reason: "X", LastTransitionTime: metav1.Now()}
+	taken := other
+	taken.Type = corev1.LoadBalancerPortsError
+	svc.Status.Conditions = []metav1.Condition{other, taken}
+	if obj, err = admin.Update(t.Context(), svc, client.WriteOptions{Subresource: "status"}); err != nil {
+		t.Fatal(err)
+	}
+	svc = obj.DeepCopyObject().(*corev1.Service)
+	svc.Spec.Type = corev1.ServiceTypeClusterIP
+	if obj, err = admin.Update(t.Context(), svc, client.WriteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	svc = obj.(*corev1.Service)
+	if len(svc.Status.Conditions) != 1 || svc.Status.Conditions[0].Type != "Other" || len(svc.Annotations) != 1 || svc.Annotations["other"] != "stays" {
+		t.Errorf("%+v %+v", svc.Annotations, svc.Status.Conditions)
+	}
+}
+
 // A load balancer on the machines' addresses does not take the port at which they answer for Ingresses, and who makes the first
 // Ingress is told of one that has it.
 func TestLoadBalancerAtTheIngresses(t *testing.T) {

@@ -2,12 +2,14 @@ package strategy
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"minik8s/internal/api"
@@ -184,6 +186,13 @@ func dropUnused(svc, old *corev1.Service) {
 	}
 	if s.Type != corev1.ServiceTypeLoadBalancer {
 		svc.Status.LoadBalancer = corev1.LoadBalancerStatus{}
+	}
+	if api.Balanced(old) && !api.Balanced(svc) { // what was said of it as one
+		svc.Status.Conditions = slices.DeleteFunc(slices.Clone(svc.Status.Conditions), func(c metav1.Condition) bool { return c.Type == corev1.LoadBalancerPortsError })
+		if _, said := svc.Annotations[api.AnnouncedByAnnotation]; said {
+			svc.Annotations = maps.Clone(svc.Annotations)
+			delete(svc.Annotations, api.AnnouncedByAnnotation)
+		}
 	}
 }
 
