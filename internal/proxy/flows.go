@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/netip"
 	"slices"
 
@@ -22,6 +23,27 @@ func stale(f conntrack.Flow, wanted map[flow][]netip.AddrPort, hosts []netip.Add
 		list, ok = wanted[flow{netip.AddrPortFrom(netip.Addr{}, f.To.Port())}]
 	}
 	return ok && !slices.Contains(list, f.Server)
+}
+
+// orphaned reports whether a flow was led to another address than it was sent to, and that is neither this host's nor anything
+// that a Service has now: so it was a Service's that went while nobody looked.
+func orphaned(f conntrack.Flow, wanted map[flow][]netip.AddrPort, hosts []netip.Addr) bool {
+	_, known := wanted[flow{f.To}]
+	return !known && f.Server != f.To && !slices.Contains(hosts, f.To.Addr())
+}
+
+// ownAddresses are those that this host has, also the ones that its Node does not say: node ports are reached by all.
+func ownAddresses() (out []netip.Addr) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	for _, a := range all {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			out = append(out, p.Addr().Unmap())
+		}
+	}
+	return out
 }
 
 // flowsOf adds what is called by UDP and leads to a Service to out, with the endpoints.
@@ -84,11 +106,16 @@ func (p *Proxy) cutFlows(ctx context.Context) {
 			}
 		}
 		clear(p.broken)
+		first := !p.swept
+		p.swept = true
 		p.mu.Unlock()
-		if len(wanted) == 0 {
+		if len(wanted) == 0 && !first {
 			continue
 		}
-		n, err := conntrack.End(unix.IPPROTO_UDP, func(f conntrack.Flow) bool { return stale(f, wanted, hosts) })
+		hosts = append(slices.Clone(hosts), ownAddresses()...)
+		n, err := conntrack.End(unix.IPPROTO_UDP, func(f conntrack.Flow) bool {
+			return stale(f, wanted, hosts) || first && orphaned(f, wanted, hosts)
+		})
 		if err != nil {
 			p.cfg.Log.Warn("UDP flows to endpoints that are gone could not be ended", "error", err)
 		}

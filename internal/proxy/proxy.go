@@ -75,6 +75,7 @@ type Proxy struct {
 	state  *state
 	keeper *nft.Keeper // writes state to the kernel
 	broken map[flow]bool
+	swept  bool // flows that an earlier run has left were looked at
 	doors  *doors
 }
 
@@ -254,7 +255,7 @@ func (p *Proxy) catchUp() (done bool, err error) {
 	if err = p.keeper.Write(p.state.change(updates)); err != nil {
 		return false, fmt.Errorf("proxy: %w", err)
 	}
-	if len(p.broken) > 0 {
+	if len(p.broken) > 0 || !p.swept {
 		poke(p.cut)
 	}
 	return true, nil

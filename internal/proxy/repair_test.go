@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -261,6 +262,51 @@ func TestUDPFollowsEndpoints(t *testing.T) {
 	h.cluster.slices.put(slice(dns, b.addr+"@"))
 	h.up()
 	answered(conn, "b", "after the daemon was away")
+	h.down()
+	h.cluster.services.remove(dns.Namespace, dns.Name)
+	gone := slice(dns, b.addr+"@")
+	h.cluster.slices.remove(gone.Namespace, gone.Name)
+	h.up()
+	h.until("nobody answers for a service that went while the daemon was away", func() bool {
+		var server, client string
+		return outcome(ask(conn, "udp", patience, &server, &client), server) != "b"
+	})
+}
+
+// A node port is reached by each address of the host, and its flows are followed at all of them: the Node does not say every one.
+func TestUDPFollowsEndpointsAtOtherAddresses(t *testing.T) {
+	h := newHost(t)
+	a, b, c := h.pod(), h.pod(), h.pod()
+	a.serve("a", 8053)
+	b.serve("b", 8053)
+	other := netip.MustParsePrefix("198.51.100.7/32")
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := &netlink.Addr{IPNet: &net.IPNet{IP: other.Addr().AsSlice(), Mask: net.CIDRMask(32, 32)}}
+	if err := netlink.AddrAdd(lo, addr); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { netlink.AddrDel(lo, addr) }) //nolint:errcheck // the namespace ends with the tests
+	h.up()
+	dns := service("dns", "10.96.3.1", port(53, 30353, corev1.ProtocolUDP))
+	h.put(dns, a.addr+"@")
+	var conn net.Conn
+	if err := c.inside(func() (err error) { conn, err = net.Dial("udp4", other.Addr().String()+":30353"); return err }); err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close() //nolint:errcheck // a test's
+	answered := func(want string) {
+		t.Helper()
+		h.until(want+" answers", func() bool {
+			var server, client string
+			return outcome(ask(conn, "udp", patience, &server, &client), server) == want
+		})
+	}
+	answered("a")
+	h.put(dns, b.addr+"@")
+	answered("b")
 }
 
 // A TCP connection to an endpoint that goes ends when it likes.
