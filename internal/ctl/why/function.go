@@ -2,7 +2,10 @@ package why
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +24,23 @@ import (
 // functionFacts is what explains a Function.
 type functionFacts struct {
 	instances []*corev1.Pod
-	failed    *minik8s.FunctionCall // the last kept call that failed; nil: none did
+	failed    *minik8s.FunctionCall    // the last kept call that failed; nil: none did
+	recent    []minik8s.FunctionRecord // the last calls that somebody has waited for, as the leading master remembers them
+}
+
+// lastFailed is the last of the recent calls that failed, and how many of all have.
+func (f *functionFacts) lastFailed() (last *minik8s.FunctionRecord, failed int) {
+	for i := range f.recent {
+		r := &f.recent[i]
+		if r.Fault == "" {
+			continue
+		}
+		failed++
+		if last == nil || last.Time.Before(&r.Time) {
+			last = r
+		}
+	}
+	return last, failed
 }
 
 func (l *look) function(ctx context.Context, f *minik8s.Function) *functionFacts {
@@ -37,10 +56,18 @@ func (l *look) function(ctx context.Context, f *minik8s.Function) *functionFacts
 			facts.failed = c
 		}
 	}
+	path := fmt.Sprintf("/apis/minik8s.io/v1/namespaces/%s/functions/%s/%s", url.PathEscape(f.Namespace), url.PathEscape(f.Name), minik8s.FunctionCallsSubresource)
+	if resp, err := l.api.Do(ctx, http.MethodGet, path, nil, "", nil); err == nil {
+		defer resp.Body.Close()                                                  //nolint:errcheck // it is only read
+		if err := json.NewDecoder(resp.Body).Decode(&facts.recent); err != nil { // half an explanation is better than none
+			facts.recent = nil
+		}
+	}
 	return facts
 }
 
-// explainFunction says whether a function can be called, which of its instances take calls, and how its last kept call failed.
+// explainFunction says whether a function can be called, which of its instances take calls, and how its last calls failed: those
+// that somebody has waited for, and the last one that is kept.
 func (s *situation) explainFunction(f *minik8s.Function) Explanation {
 	var v Explanation
 	condition := func(kind string) *metav1.Condition {
@@ -81,15 +108,30 @@ func (s *situation) explainFunction(f *minik8s.Function) Explanation {
 		v.Good = false
 		v.because("its address: %s: %s", at.Reason, brief.Clip(at.Message, 300))
 	}
-	if c := s.function.failed; c != nil {
+	last, failed := s.function.lastFailed()
+	if all := len(s.function.recent); failed > 0 {
+		if failed == all && v.Good {
+			v.Good = false
+			v.Head += ", but every call of late has failed"
+		}
+		v.because("%d of the last %d calls that somebody has waited for have failed; the last is %s, %s, by the fault of the %s", failed, all, last.ID, s.ago(last.Time.Time), last.Fault)
+		v.said(last.Result)
+		v.try("func calls %s%s", f.Name, brief.Namespace(f.Namespace))
+	}
+	if c := s.function.failed; c != nil && (last == nil || last.Time.Before(c.Status.EndTime)) {
 		v.because("call %s has failed %s, by the fault of the %s%s", c.Name, s.ago(c.Status.EndTime.Time), c.Status.Fault, traceText(c))
-		v.LogHead = "What it said"
-		all := strings.Split(strings.TrimRight(string(c.Status.Result), "\n"), "\n")
-		v.Log = all[max(0, len(all)-logTail):]
+		v.said(string(c.Status.Result))
 	}
 	v.try("func top %s%s", f.Name, brief.Namespace(f.Namespace))
 	v.try("func logs %s%s", f.Name, brief.Namespace(f.Namespace))
 	return v
+}
+
+// said shows the end of what a failed call was answered with.
+func (v *Explanation) said(result string) {
+	v.LogHead = "What it said"
+	all := strings.Split(strings.TrimRight(result, "\n"), "\n")
+	v.Log = all[max(0, len(all)-logTail):]
 }
 
 func traceText(c *minik8s.FunctionCall) string {
