@@ -26,7 +26,8 @@ import (
 // mainFile is a folder's file that has the function.
 const mainFile = "main.py"
 
-// Read reads a function's program from a file, or from a folder with a main.py and whatever that imports, below it.
+// Read reads a function's program from a file, or from a folder with a main.py and whatever that imports, below it. Nothing of a folder
+// is left out in silence, but hidden folders and compiled files.
 func Read(path string) (source string, files []minik8s.FunctionFile, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -36,6 +37,7 @@ func Read(path string) (source string, files []minik8s.FunctionFile, err error) 
 		data, err := os.ReadFile(path)
 		return string(data), nil, err
 	}
+	found := false
 	err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -50,8 +52,10 @@ func Read(path string) (source string, files []minik8s.FunctionFile, err error) 
 			}
 			return nil
 		}
-		if !d.Type().IsRegular() {
-			return nil
+		if info, err := os.Stat(p); err != nil { // a link to a file is that file
+			return err
+		} else if !info.Mode().IsRegular() {
+			return fmt.Errorf("%s: expected files and folders: what a link to a folder leads to, and what is no file, does not come along; copy it there or remove it", p)
 		}
 		data, err := os.ReadFile(p)
 		if err != nil {
@@ -59,7 +63,7 @@ func Read(path string) (source string, files []minik8s.FunctionFile, err error) 
 		}
 		switch {
 		case name == mainFile:
-			source = string(data)
+			found, source = true, string(data)
 		case utf8.Valid(data):
 			files = append(files, minik8s.FunctionFile{Path: filepath.ToSlash(name), Content: string(data)})
 		default:
@@ -67,7 +71,7 @@ func Read(path string) (source string, files []minik8s.FunctionFile, err error) 
 		}
 		return nil
 	})
-	if err == nil && source == "" {
+	if err == nil && !found {
 		err = fmt.Errorf("%s: expected a file %s in it, which defines main(params) or run(arg)", path, mainFile)
 	}
 	return source, files, err
