@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
+	"minik8s/internal/clock"
 	"minik8s/internal/controller/loop"
 )
 
@@ -25,6 +28,9 @@ type Invocation struct {
 	Late               bool // the function's time was over before it had answered
 	Stopped            bool // this master could not make the call, or has stopped before its end was known: it is to be made again
 }
+
+// callerWorkflow is who calls by Invoke, as records say it; the id of such a call names its run and step.
+const callerWorkflow = "a workflow"
 
 // Invoke calls a function for another part of the master that leads; id and trace are told to the instance. alone: what the function names as
 // left and right is not called. What bounds calls by HTTP bounds these, too.
@@ -60,11 +66,15 @@ func (s *Server) Invoke(ctx context.Context, namespace, name, id, trace string, 
 		d.await(wait, q)
 	}
 	var r result
+	began, from := metav1.NewTime(clock.Now()), time.Now()
 	if alone {
 		r, _ = d.step(ctx, q)
 		r.function = name
 	} else {
 		r = d.call(ctx, q)
+	}
+	if !r.stopped && d.exists(key) {
+		s.keepRecord(q, callerWorkflow, began, time.Since(from), r)
 	}
 	return Invocation{Body: r.body, ContentType: r.contentType, Branch: r.branch, Fault: r.fault, Status: r.status, Function: r.function, Instance: r.instance, Cold: r.cold, Late: r.late, Stopped: r.stopped}
 }

@@ -2,6 +2,8 @@ package function
 
 import (
 	"context"
+	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -42,6 +44,24 @@ func TestInvokeIsBounded(t *testing.T) {
 	}
 	if s.under.used != (amount{}) {
 		t.Errorf("%+v is left", s.under.used)
+	}
+}
+
+// A call by a workflow has a record as every call has.
+func TestInvokeIsRecorded(t *testing.T) {
+	c := ct.New(t)
+	s := NewServer(c.As(ControllerName), Config{Log: slog.New(slog.DiscardHandler)})
+	s.serve(dispatching(t, map[string]http.HandlerFunc{"f": func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(headerOutcome, "function")
+		w.WriteHeader(http.StatusInternalServerError)
+		io.WriteString(w, "KeyError: 'x'") //nolint:errcheck // a test's
+	}}))
+	if r := s.Invoke(c.Context(), "default", "f", "run-1-a", "", nil, "", true); r.Fault != minik8s.FaultFunction {
+		t.Fatalf("%+v", r)
+	}
+	all := s.last.list(loop.Key{Namespace: "default", Name: "f"})
+	if len(all) != 1 || all[0].ID != "run-1-a" || all[0].Caller != callerWorkflow || all[0].Fault != minik8s.FaultFunction || all[0].Status != http.StatusInternalServerError {
+		t.Errorf("%+v", all)
 	}
 }
 
