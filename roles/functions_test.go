@@ -282,11 +282,13 @@ func TestFunctionsThatFail(t *testing.T) {
 		{"loops-fresh", "def main(params):\n    while True: pass\n", shortFresh, 504, "within its time"},
 		{"dies", "import os\ndef main(params):\n    os._exit(1)\n", nil, 502, "ended while it had the call"},
 		{"dies-fresh", "import os\ndef main(params):\n    os._exit(1)\n", fresh, 500, "ended without a result"},
+		{"forks-fresh", "import os, time\ndef main(params):\n    if os.fork() == 0:\n        os.setsid()\n        time.sleep(600)\n    os._exit(1)\n", shortFresh, 500, "ended without a result"},
+		{"prints", "def main(params):\n    while True: print('x' * 10000)\n", short, 504, "within its time"},
 		{"eats", "def main(params):\n    return len(bytearray(1 << 30))\n", nil, 502, "ended while it had the call"},
 		{"eats-fresh", "def main(params):\n    return len(bytearray(1 << 30))\n", fresh, 0, ""},
 	} {
 		c.add(x.name, x.source, x.change)
-		if strings.HasPrefix(x.name, "loops") {
+		if x.change != nil && strings.Contains("loops loops-fresh forks-fresh prints", x.name) {
 			c.eventually("an instance of "+x.name, func() bool {
 				pods := c.instances(x.name)
 				return len(pods) == 1 && pods[0].Status.Phase == corev1.PodRunning
