@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"log/slog"
+	"math"
 	"net/http"
 	"path"
 	"strings"
@@ -45,7 +46,7 @@ type Node struct {
 const (
 	// fresh is how old an answer may be that was given to another question.
 	fresh = time.Second
-	// kept is how many samples are kept of a container: a window of 15 s of a second each.
+	// kept is how many samples are kept of a container: a window of 15 s of a second each; of a longer window some.
 	kept = 20
 	// pause is how long a node is left alone that did not answer once, and maxPause one that never does.
 	pause    = 5 * time.Second
@@ -146,7 +147,7 @@ func (c *Collector) node(ctx context.Context, name string) (Node, error) {
 		n.asked, n.err = c.now(), err
 		if n.failed++; err == nil {
 			n.failed = 0
-			n.learn(infos)
+			n.learn(infos, c.cfg.Window)
 		}
 	}
 	if n.err != nil {
@@ -170,7 +171,7 @@ func (c *Collector) ask(name string, known bool) (map[string]v2.ContainerInfo, e
 	if err != nil {
 		return nil, err
 	}
-	count, age := 2, fresh
+	count, age := kept, fresh // what a node has seen before this master asked counts, too, as after a change of the leader
 	if known {
 		count = 1
 	}
@@ -198,7 +199,7 @@ func (c *Collector) ask(name string, known bool) (map[string]v2.ContainerInfo, e
 const machine = "/"
 
 // learn remembers the samples, and forgets what is gone.
-func (n *node) learn(infos map[string]v2.ContainerInfo) {
+func (n *node) learn(infos map[string]v2.ContainerInfo, window time.Duration) {
 	next := make(map[string]*series, len(infos))
 	for cgroup, info := range infos {
 		s := n.series[cgroup]
@@ -209,7 +210,7 @@ func (n *node) learn(infos map[string]v2.ContainerInfo) {
 			if x == nil || x.Cpu == nil || x.Memory == nil {
 				continue
 			}
-			s.add(rates.Point{Time: x.Timestamp, Value: x.Cpu.Usage.Total}, x.Memory.WorkingSet)
+			s.add(rates.Point{Time: x.Timestamp, Value: x.Cpu.Usage.Total}, x.Memory.WorkingSet, window)
 		}
 		if len(s.points) > 0 {
 			next[cgroup] = s
@@ -219,7 +220,7 @@ func (n *node) learn(infos map[string]v2.ContainerInfo) {
 }
 
 // add appends a sample that is newer than those there are. A counter that has gone back counts something else.
-func (s *series) add(p rates.Point, memory uint64) {
+func (s *series) add(p rates.Point, memory uint64, window time.Duration) {
 	if k := len(s.points); k > 0 {
 		last := s.points[k-1]
 		if !p.Time.After(last.Time) {
@@ -230,9 +231,25 @@ func (s *series) add(p rates.Point, memory uint64) {
 		}
 	}
 	if len(s.points) == kept {
-		s.points = append(s.points[:0], s.points[1:]...)
+		i := s.least(p.Time.Add(-window))
+		s.points = append(s.points[:i], s.points[i+1:]...)
 	}
 	s.points, s.memory = append(s.points, p), memory
+}
+
+// least is the point that is missed least: the oldest, if the next one reaches back as far as is wanted, or else the one between
+// two that are closest to each other. So what is asked often is known no shorter.
+func (s *series) least(from time.Time) (at int) {
+	if !s.points[1].Time.After(from) {
+		return 0
+	}
+	closest := time.Duration(math.MaxInt64)
+	for i := 1; i < len(s.points)-1; i++ {
+		if gap := s.points[i+1].Time.Sub(s.points[i-1].Time); gap < closest {
+			at, closest = i, gap
+		}
+	}
+	return at
 }
 
 func (n *node) usage(window time.Duration) Node {

@@ -55,7 +55,7 @@ func (c *cluster) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errors.New("no route to host")
 	}
 	times := []time.Time{c.now}
-	if req.URL.Query().Get("count") == "2" {
+	if req.URL.Query().Get("count") != "1" {
 		times = []time.Time{c.now.Add(-time.Second), c.now}
 	}
 	switch req.URL.Path {
@@ -145,6 +145,22 @@ func TestCollector(t *testing.T) {
 	}
 	c.sleep(10 * time.Minute)
 	expect(t, "a sample of long ago is none", read(t, m, "a")["a"].Containers["c"], 0.5, time.Second)
+}
+
+// A long window is held also where somebody asks each second: what is kept is bounded, and so thinned.
+func TestLongWindow(t *testing.T) {
+	c, m := newCluster(t)
+	m.cfg.Window = time.Minute
+	for i := range 300 {
+		c.sleep(time.Second)
+		u := read(t, m, "a")["a"].Containers["c"]
+		if i < 60 {
+			continue
+		}
+		if math.Abs(u.CPU-0.5) > 0.001 || u.Window < 50*time.Second || u.Window > 75*time.Second {
+			t.Fatalf("after %d s: %v cores over %v", i, u.CPU, u.Window)
+		}
+	}
 }
 
 func TestNodesThatDoNotAnswer(t *testing.T) {

@@ -242,17 +242,22 @@ func TestAsksOnlyForAutoscalers(t *testing.T) {
 	}
 }
 
+// byQueue goes to zero, by an external metric.
+func byQueue(name, of string) *autoscalingv2.HorizontalPodAutoscaler {
+	return autoscaler(name, of, func(h *autoscalingv2.HorizontalPodAutoscaler) {
+		h.Spec.MinReplicas = new(int32(0))
+		h.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{
+			Metric: autoscalingv2.MetricIdentifier{Name: "queue"},
+			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: new(resource.MustParse("1"))}}}}
+	})
+}
+
 // From zero and back, as an external metric says.
 func TestToZeroAndBack(t *testing.T) {
 	l := &load{milli: 3000}
 	c := start(t, func(c *ct.Cluster) podautoscaler.Metrics { l.c = c; return l })
 	target(c, "web", 1)
-	ct.Create(c, autoscaler("web", "web", func(h *autoscalingv2.HorizontalPodAutoscaler) {
-		h.Spec.MinReplicas = new(int32(0))
-		h.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{
-			Metric: autoscalingv2.MetricIdentifier{Name: "queue"},
-			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: new(resource.MustParse("1"))}}}}
-	}))
+	ct.Create(c, byQueue("web", "web"))
 	replicas(c, "web", 3)
 	l.set(0)
 	replicas(c, "web", 0)

@@ -50,10 +50,27 @@ func (c *Controller) sync(ctx context.Context, key loop.Key, h *autoscalingv2.Ho
 	}
 	in.Now = c.now() // asking took a while
 	d := decide.Decide(in)
+	if before := d.ToZero(in); before != nil {
+		if h, err = c.announce(ctx, s, h, before); err != nil {
+			return ignoreGone(err) // of a conflict: the newer autoscaler is looked at
+		}
+	}
 	if d.Rescale {
 		d.Finish(in, c.rescale(ctx, target, scale, d.Replicas))
 	}
 	return c.report(ctx, s, h, d)
+}
+
+// announce writes what is to be known before the target is told.
+func (c *Controller) announce(ctx context.Context, s *state, h *autoscalingv2.HorizontalPodAutoscaler, status *autoscalingv2.HorizontalPodAutoscalerStatus) (*autoscalingv2.HorizontalPodAutoscaler, error) {
+	upd := h.DeepCopy()
+	upd.Status = *status
+	wrote, err := c.client.Update(ctx, upd, client.WriteOptions{Subresource: api.StatusSubresource})
+	if err != nil {
+		return h, err
+	}
+	s.wrote = api.Revision(wrote.GetResourceVersion())
+	return wrote.(*autoscalingv2.HorizontalPodAutoscaler), nil
 }
 
 func ignoreGone(err error) error {
@@ -78,7 +95,8 @@ func (c *Controller) targetOf(h *autoscalingv2.HorizontalPodAutoscaler) (client.
 	return client.Key{}, fmt.Errorf("no matches for kind %q in group %q", ref.Kind, gv.Group)
 }
 
-// rescale tells the target how many pods it is to have. When somebody else writes the target meanwhile, it is told again.
+// rescale tells the target how many pods it is to have. When somebody else writes the target meanwhile, it is told again, unless
+// that was about the number of pods: then it is decided anew.
 func (c *Controller) rescale(ctx context.Context, target client.Key, scale *autoscalingv1.Scale, replicas int32) error {
 	for try := 1; ; try++ {
 		want := scale.DeepCopy()
@@ -87,7 +105,11 @@ func (c *Controller) rescale(ctx context.Context, target client.Key, scale *auto
 		if err == nil || !apierrors.IsConflict(err) || try == scaleTries {
 			return err
 		}
-		if fresh, getErr := c.client.Scale(ctx, target); getErr == nil {
+		fresh, getErr := c.client.Scale(ctx, target)
+		if getErr == nil && fresh.Spec.Replicas != scale.Spec.Replicas {
+			return err
+		}
+		if getErr == nil {
 			scale = fresh
 		}
 	}

@@ -40,7 +40,7 @@ func (r *Runtime) Stats(ctx context.Context, rest func(string) bool) ([]cri.Stat
 		}
 		if !pods[seen.PodUID] {
 			pods[seen.PodUID] = true
-			whole := measured{Stats: cri.Stats{PodUID: seen.PodUID, Cgroup: path.Dir(c.Meta.Cgroup), Time: now}}
+			whole := measured{Stats: cri.Stats{PodUID: seen.PodUID, Cgroup: path.Dir(c.Meta.Cgroup)}}
 			if rec := r.records.get(seen.PodUID); rec != nil {
 				whole.Started = rec.CreatedAt
 				if !rec.Config.HostNetwork {
@@ -53,7 +53,7 @@ func (r *Runtime) Stats(ctx context.Context, rest func(string) bool) ([]cri.Stat
 			continue
 		}
 		all = append(all, measured{rest: rest != nil && rest(c.Meta.Cgroup), Stats: cri.Stats{PodUID: seen.PodUID, Container: seen.Name,
-			ContainerID: seen.ID, Cgroup: c.Meta.Cgroup, Started: seen.StartedAt, Time: now}})
+			ContainerID: seen.ID, Cgroup: c.Meta.Cgroup, Started: seen.StartedAt}})
 	}
 	traffic := r.traffic.look(now)
 	defer traffic.end()
@@ -84,6 +84,7 @@ func (r *Runtime) Stats(ctx context.Context, rest func(string) bool) ([]cri.Stat
 const alone = 32
 
 func read(reader *cgroup.Reader, traffic *links, m *measured) {
+	m.Time = time.Now() // its own: on a busy machine hundreds of files take a while, and rates would be wrong by that
 	m.ok = m.rest && reader.Read(m.Cgroup, &m.Usage) || !m.rest && reader.ReadCore(m.Cgroup, &m.Usage) // or it has just ended
 	if m.ok && m.link != "" {
 		m.Network = traffic.of(m.link, m.pid)

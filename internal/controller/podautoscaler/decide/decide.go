@@ -199,6 +199,22 @@ func causeOf(f *failure) error {
 	return f.cause
 }
 
+// toZero reports whether the decision takes the last pod away, until there is something to do again.
+func (d *Decision) toZero(in *Input) bool {
+	return d.current > 0 && d.Replicas == 0 && d.least == 0 && fromZero(in.Autoscaler)
+}
+
+// ToZero is the status that is to be written before the target is told to have no pod; nil: it is to have some. Without it an
+// autoscaler whose controller is killed in between takes it that somebody else has switched its target off.
+func (d *Decision) ToZero(in *Input) *autoscalingv2.HorizontalPodAutoscalerStatus {
+	if !d.Rescale || !d.toZero(in) {
+		return nil
+	}
+	before := &Decision{Status: *in.Autoscaler.Status.DeepCopy()}
+	before.condition(in.Now, autoscalingv2.ScaledToZero, true, "ScaledToZero", "the HPA controller scaled the workload to zero")
+	return &before.Status
+}
+
 // Finish completes a decision after the target was told; err is why it could not be.
 func (d *Decision) Finish(in *Input, err error) {
 	if err != nil {
@@ -218,7 +234,7 @@ func (d *Decision) Finish(in *Input, err error) {
 		behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: up, ScaleDown: down}
 	}
 	in.History.scaled(behavior, d.current, d.Replicas, in.Now)
-	if d.current > 0 && d.Replicas == 0 && d.least == 0 && fromZero(in.Autoscaler) {
+	if d.toZero(in) {
 		d.condition(in.Now, autoscalingv2.ScaledToZero, true, "ScaledToZero", "the HPA controller scaled the workload to zero")
 	} else {
 		d.condition(in.Now, autoscalingv2.ScaledToZero, false, "NotScaledToZero", "the HPA controller did not scale the workload to zero")

@@ -38,7 +38,7 @@ func Resources(t *exposition.Text, r *stats.Reading, pods []*corev1.Pod) {
 			t.Family(prefix+m.name, m.kind, m.help)
 			for i := range list {
 				s := &list[i]
-				if s.PodUID != "" && byUID[s.PodUID] == nil {
+				if s.PodUID != "" && byUID[s.PodUID] == nil || m.name == "start_time_seconds" && s.Started.IsZero() {
 					continue // it has just been removed
 				}
 				t.Sample(labels[i], m.value(s), s.Last().Time)
