@@ -258,6 +258,19 @@ func (d *Daemon) claim() error {
 	return d.takeLock()
 }
 
+// A daemon that was killed as it started a program leaves a process that has its files open, and so its lock, until that
+// program begins: a moment later, or on a busy machine some.
+const (
+	lockPatience = 5 * time.Second
+	lockPause    = 10 * time.Millisecond
+)
+
+// lives reports whether there is a process with this number.
+func lives(pid string) bool {
+	n, err := strconv.Atoi(pid)
+	return err == nil && n > 0 && !errors.Is(syscall.Kill(n, 0), syscall.ESRCH)
+}
+
 // takeLock takes the lock of the data directory; it is an error if another daemon has it. The lock ends with the
 // process.
 func (d *Daemon) takeLock() error {
@@ -266,11 +279,17 @@ func (d *Daemon) takeLock() error {
 	if err != nil {
 		return fmt.Errorf("the data directory cannot be written: %w; run as root, or choose another with --data-dir", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	for end := time.Now().Add(lockPatience); ; time.Sleep(lockPause) {
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+			break
+		}
 		pid := make([]byte, 16)
-		n, _ := f.ReadAt(pid, 0) //nolint:errcheck // best effort: the pid is only for the message
-		f.Close()                //nolint:errcheck // it was only read
-		return fmt.Errorf("another minik8sd (pid %s) uses %s: stop it, or choose another --data-dir", strings.TrimSpace(string(pid[:n])), d.cfg.DataDir)
+		n, _ := f.ReadAt(pid, 0) //nolint:errcheck // best effort: whose it is says the lock
+		holder := strings.TrimSpace(string(pid[:n]))
+		if lives(holder) || time.Now().After(end) {
+			f.Close() //nolint:errcheck // it was only read
+			return fmt.Errorf("another minik8sd (pid %s) uses %s: stop it, or choose another --data-dir", holder, d.cfg.DataDir)
+		}
 	}
 	d.lock = f
 	err = errors.Join(f.Truncate(0))

@@ -25,6 +25,7 @@ import (
 	"minik8s/internal/api"
 	"minik8s/internal/client"
 	"minik8s/internal/client/remote"
+	"minik8s/internal/datadir"
 	"minik8s/internal/machine"
 	"minik8s/internal/store/external/externaltest"
 )
@@ -493,6 +494,25 @@ func TestRefusesToStart(t *testing.T) {
 		p := &process{t: t, args: []string{"--data-dir", filepath.Join(dir, "data"), "--api-port=7443", "--kubelet-port=0"}}
 		p.fails("data directory", "--data-dir")
 	})
+}
+
+// The lock of a daemon that is gone may be held for a moment by a process that it has just forked: the next start waits for
+// that, and does not take it for another daemon.
+func TestLockOfADaemonThatIsGone(t *testing.T) {
+	needRoot(t)
+	p := newProcess(t)
+	p.up()
+	p.kill()
+	f, err := os.Open(filepath.Join(p.dir, datadir.LockName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		t.Fatal(err)
+	}
+	released := time.AfterFunc(300*time.Millisecond, func() { f.Close() }) //nolint:errcheck // it was only locked
+	defer released.Stop()
+	p.up()
 }
 
 // A full disk under etcd does not end the daemon: writes that fail say so, what is there is read and deleted, a

@@ -99,10 +99,10 @@ func (g *Controller) ready(obj *minik8s.GpuJob) error {
 	}
 	obj.Status.Results = &got
 	reason, message := plan.ReasonCollected, fmt.Sprintf("%d files, %d bytes%s", got.Files, got.Bytes, leftOut(left))
-	if len(left.Unreadable) > 0 {
+	if left.There() {
 		reason = plan.ReasonInPart
 		if obj.Spec.Cleanup != minik8s.CleanupAlways {
-			message += "; they stay on the cluster until the job is deleted"
+			message += "; the job's folder stays on the cluster until the job is deleted"
 		}
 	}
 	plan.Set(&obj.Status, minik8s.GpuJobResultsReady, true, reason, message, clock.Now())
@@ -135,6 +135,7 @@ func (g *Controller) collect(obj *minik8s.GpuJob, layout batch.Layout, before *c
 		c.transfer = newTransfer(string(obj.UID), layout, g.store)
 	}
 	c.transfer.wanted = func(names []string) []string { return plan.Wanted(obj, names) } // results may be changed meanwhile
+	c.transfer.unmatched = func(names []string) []string { return plan.Unmatched(obj, names) }
 	g.collecting[obj.UID] = c
 	g.tasks.Go(func(ctx context.Context) error {
 		defer cancel()

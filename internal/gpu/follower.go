@@ -176,6 +176,8 @@ const (
 	// missedLimit is how often Slurm's queue and accounting may know nothing of a job until it counts as lost: accounting is late
 	// at times. unansweredLimit is the same while accounting does not answer.
 	missedLimit, unansweredLimit = 3, 8
+	// runawayLimit is the same of a job that accounting says to wait or to run.
+	runawayLimit = 100
 )
 
 // ask asks Slurm for all jobs at once, and its accounting for those that it no longer has.
@@ -202,6 +204,9 @@ func (f *follower) hear(ctx context.Context, cluster *slurm.Cluster, jobs []*min
 	var lost []*minik8s.GpuJob
 	for _, j := range jobs {
 		seen := byUID[string(j.UID)]
+		if j.Status.JobID != "" { // another one of its name was submitted too late, and is none of it
+			seen = slices.DeleteFunc(seen, func(s batch.Seen) bool { return s.ID != j.Status.JobID })
+		}
 		switch {
 		case len(seen) > 0:
 			delete(f.missed, j.UID)
@@ -257,10 +262,11 @@ func (f *follower) trace(ctx context.Context, cluster *slurm.Cluster, lost []*mi
 	if err != nil {
 		limit = unansweredLimit
 	}
-	byUID, over := map[string][]batch.Seen{}, map[string]bool{}
+	byUID, over, lives := map[string][]batch.Seen{}, map[string]bool{}, map[string]bool{}
 	for _, s := range account {
 		if uid, ok := batch.UIDOf(s.Name); ok {
 			over[uid] = batch.Ended(s.State)
+			lives[uid] = lives[uid] || !over[uid]
 			if over[uid] {
 				byUID[uid] = append(byUID[uid], s)
 			}
@@ -268,7 +274,11 @@ func (f *follower) trace(ctx context.Context, cluster *slurm.Cluster, lost []*mi
 	}
 	for _, j := range lost {
 		uid := string(j.UID)
-		if f.missed[j.UID]++; !over[uid] && f.missed[j.UID] < limit {
+		most := limit
+		if lives[uid] { // accounting says that it waits or runs: so it does, or Slurm has lost it
+			most = runawayLimit
+		}
+		if f.missed[j.UID]++; !over[uid] && f.missed[j.UID] < most {
 			f.mu.Lock()
 			f.soon = true
 			f.mu.Unlock()

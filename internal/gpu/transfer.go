@@ -37,10 +37,11 @@ type source interface {
 
 // transfer brings a job's files back, in as many attempts as it takes. What one has found out the next need not find out again.
 type transfer struct {
-	uid    string
-	layout batch.Layout
-	store  *results.Store
-	wanted func(names []string) []string // chooses among the files that there are
+	uid       string
+	layout    batch.Layout
+	store     *results.Store
+	wanted    func(names []string) []string // chooses among the files that there are
+	unmatched func(names []string) []string // what was asked for and is not there; nil: nobody asks
 
 	mu   sync.Mutex
 	came map[string]sum // files that are here, as they are here
@@ -106,10 +107,15 @@ func (t *transfer) list(ctx context.Context, from source) ([]results.File, error
 	for i, e := range entries {
 		of[e.Path], names[i] = e, e.Path
 	}
+	if t.unmatched != nil {
+		t.left.Unmatched = t.unmatched(names)
+	}
 	var out []results.File
 	for _, n := range t.wanted(names) {
 		e := of[n]
 		switch {
+		case e.Link:
+			t.left.Links = append(t.left.Links, n)
 		case e.Folder:
 			t.left.Unreadable = append(t.left.Unreadable, n+"/")
 		case e.Closed:
@@ -265,7 +271,8 @@ func leftOut(left results.LeftOut) string {
 	for _, x := range []struct {
 		why   string
 		names []string
-	}{{"cannot be read", left.Unreadable}, {"were gone before they were copied", left.Vanished}} {
+	}{{"cannot be read", left.Unreadable}, {"are links, which do not come", left.Links}, {"were gone before they were copied", left.Vanished},
+		{"patterns of spec.results match nothing", left.Unmatched}} {
 		if len(x.names) == 0 {
 			continue
 		}

@@ -195,7 +195,7 @@ func (c *Cluster) Marks(ctx context.Context) ([]batch.Mark, error) {
 		return nil, nil
 	}
 	// One command reads them all, however many there are.
-	out, err := c.node.Run(ctx, "cd "+batch.Quote(base+"/marks")+" && grep -rH '' . || [ $? = 1 ]")
+	out, err := c.node.Run(ctx, "cd "+batch.Quote(base+"/marks")+" && grep -rsH '' . || [ $? -le 2 ]") // 2: a mark went while it was read
 	if err != nil {
 		return nil, fmt.Errorf("marks on the login node: %w", err)
 	}
@@ -241,9 +241,9 @@ func (c *Cluster) Forget(ctx context.Context, marks []batch.Mark) error {
 	return err
 }
 
-// Queue is what Slurm says of all the user's jobs, those too that ended a few minutes ago. One call of squeue.
+// Queue is what Slurm says of all the user's jobs, those too that ended a few minutes ago, and those in partitions that are hidden. One call of squeue.
 func (c *Cluster) Queue(ctx context.Context) ([]batch.Seen, error) {
-	out, err := c.node.Run(ctx, prelude+batch.Environment+`squeue --noheader --user="$(id -un)" --states=all --format=`+batch.Quote(batch.QueueFormat))
+	out, err := c.node.Run(ctx, prelude+batch.Environment+`squeue --noheader --all --user="$(id -un)" --states=all --format=`+batch.Quote(batch.QueueFormat))
 	if err != nil {
 		return nil, fmt.Errorf("squeue: %w", err)
 	}
@@ -271,7 +271,7 @@ func (c *Cluster) Account(ctx context.Context, ids []string) ([]batch.Seen, erro
 // Ends is what a job's tasks left in its folder when they ended, by task; a job that is no array is task 0. Submitted is the
 // job's number, if it was submitted.
 func (c *Cluster) Ends(ctx context.Context, l batch.Layout) (ends map[string]batch.Mark, submitted string, err error) {
-	out, err := c.node.Run(ctx, "cd "+batch.Quote(l.Folder())+" 2>/dev/null || exit 0\ngrep -H '' jobid; cd ends && grep -rH '' . || [ $? = 1 ]")
+	out, err := c.node.Run(ctx, "cd "+batch.Quote(l.Folder())+" 2>/dev/null || exit 0\ngrep -H '' jobid; cd ends && grep -rsH '' . || [ $? -le 2 ]")
 	if err != nil {
 		return nil, "", err
 	}

@@ -64,18 +64,20 @@ func pack(j *batch.Job, into string, files []File) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Entry is a file of a job on the login node, or a folder that the user cannot look into.
+// Entry is a file of a job on the login node, a link, or a folder that the user cannot look into.
 type Entry struct {
 	Path   string // below the job's files
 	Size   int64
-	Closed bool // it cannot be read; a folder always is
+	Closed bool // it cannot be read; a folder and a link always are
 	Folder bool
+	Link   bool
 }
 
-// List are the files of a job, in order of their paths. A job that has no folder has none.
+// List are the files of a job, in order of their paths. A job that has no folder has none. A file whose name is no UTF-8 is listed
+// by what can be read of that, as one that cannot be read.
 func (c *Cluster) List(ctx context.Context, l batch.Layout) ([]Entry, error) {
 	out, err := c.node.Run(ctx, "[ -e "+batch.Quote(l.Files())+" ] || exit 0\ncd "+batch.Quote(l.Files())+` || exit 74
-find . -type d \( ! -readable -o ! -executable \) -printf 'd 0 %P\0' -prune -o -type f -readable -printf 'f %s %P\0' -o -type f -printf 'c %s %P\0'`)
+find . -type d \( ! -readable -o ! -executable \) -printf 'd 0 %P\0' -prune -o -type f -readable -printf 'f %s %P\0' -o -type f -printf 'c %s %P\0' -o -type l -printf 'l 0 %P\0'`)
 	if err != nil {
 		return nil, fmt.Errorf("the files of the job: %w", err)
 	}
@@ -84,8 +86,9 @@ find . -type d \( ! -readable -o ! -executable \) -printf 'd 0 %P\0' -prune -o -
 		kind, rest, _ := strings.Cut(rec, " ")
 		size, name, ok := strings.Cut(rest, " ")
 		n, err := strconv.ParseInt(size, 10, 64)
-		if ok && err == nil && fs.ValidPath(name) {
-			entries = append(entries, Entry{Path: name, Size: n, Closed: kind != "f", Folder: kind == "d"})
+		legible := strings.ToValidUTF8(name, "\uFFFD")
+		if ok && err == nil && fs.ValidPath(legible) {
+			entries = append(entries, Entry{Path: legible, Size: n, Closed: kind != "f" || legible != name, Folder: kind == "d", Link: kind == "l"})
 		}
 	}
 	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Path, b.Path) })

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"path"
+	"slices"
 
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/slurm/batch"
@@ -75,18 +76,29 @@ func wanted(obj *minik8s.GpuJob, name string) bool {
 			return true
 		}
 	}
-	for _, pattern := range obj.Spec.Results {
-		pattern = path.Clean(pattern)
-		if pattern == "." {
+	return slices.ContainsFunc(obj.Spec.Results, func(pattern string) bool { return matches(pattern, name) })
+}
+
+func matches(pattern, name string) bool {
+	if pattern = path.Clean(pattern); pattern == "." {
+		return true
+	}
+	for at := name; at != "."; at = path.Dir(at) { // a folder has all that is below it
+		if ok, err := path.Match(pattern, at); err == nil && ok {
 			return true
-		}
-		for at := name; at != "."; at = path.Dir(at) { // a folder has all that is below it
-			if ok, err := path.Match(pattern, at); err == nil && ok {
-				return true
-			}
 		}
 	}
 	return false
+}
+
+// Unmatched are the patterns of a job's results that no file has.
+func Unmatched(obj *minik8s.GpuJob, names []string) (out []string) {
+	for _, pattern := range obj.Spec.Results {
+		if !slices.ContainsFunc(names, func(name string) bool { return matches(pattern, name) }) {
+			out = append(out, pattern)
+		}
+	}
+	return out
 }
 
 func isTaskFile(printed, name string) bool {

@@ -42,11 +42,17 @@ type File struct {
 	SHA256 string `json:"sha256"`
 }
 
-// LeftOut are files that did not come, by their paths; a folder that nobody may look into ends with a slash.
+// LeftOut are files that did not come, by their paths; a folder that nobody may look into ends with a slash. Of links only what
+// they are is known. Unmatched are what was asked for and is not there.
 type LeftOut struct {
 	Unreadable []string `json:"unreadable,omitempty"`
 	Vanished   []string `json:"vanished,omitempty"`
+	Links      []string `json:"links,omitempty"`
+	Unmatched  []string `json:"unmatched,omitempty"`
 }
+
+// There reports whether anything is on the cluster alone, or may be: a pattern that matches nothing may be a slip.
+func (l LeftOut) There() bool { return len(l.Unreadable)+len(l.Links)+len(l.Unmatched) > 0 }
 
 const (
 	partDir  = "part"

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -87,12 +88,20 @@ func (m *Manager) Hold() (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cgroup %s: %w", m.root, err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("cgroup %s: %w", m.root, ErrHeld)
+	for end := time.Now().Add(holdPatience); syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil; time.Sleep(holdPause) {
+		if time.Now().After(end) {
+			f.Close()
+			return nil, fmt.Errorf("cgroup %s: %w", m.root, ErrHeld)
+		}
 	}
 	return f, nil
 }
+
+// The lock of a daemon that was killed as it started a program is there until that program begins.
+const (
+	holdPatience = 500 * time.Millisecond
+	holdPause    = 10 * time.Millisecond
+)
 
 // ErrHeld says that another daemon's pods live below a root.
 var ErrHeld = errors.New("another daemon's pods live below it; give each daemon its own with --cgroup-root")

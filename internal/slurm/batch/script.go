@@ -175,7 +175,7 @@ fi
 	}
 	b.WriteString(`id=
 if [ -f tried ]; then
-	found=$(squeue --noheader --user="$(id -un)" --states=all --name="$name" --format=%F) || exit 74
+	found=$(squeue --noheader --all --user="$(id -un)" --states=all --name="$name" --format=%F) || exit 74
 	[ -n "$found" ] || found=$(sacct --noheader --allocations --parsable2 --name="$name" --starttime=now-7days --format=JobID 2>/dev/null)
 	id=$(printf '%s\n' "$found" | sed -n '1s/^\([0-9][0-9]*\).*/\1/p')
 fi
@@ -189,9 +189,9 @@ if [ -z "$id" ]; then
 		cat refusal
 		case $(cat refusal) in
 		# Not known whether it was taken, or not now: it is tried again.
-		*'Socket timed out'*|*'nable to contact slurm controller'*|*'onnection refused'*|*'emporarily un'*|*'backup controller'*|*'ommunication connection failure'*|*'Zero Bytes were transmitted'*|*'Unexpected message received'*|'') exit 74;;
-		# As many jobs as one may have at a time.
-		*MaxSubmitJob*) rm -f tried; exit 74;;
+		*'Socket timed out'*|*'nable to contact slurm controller'*|*'onnection refused'*|*'emporarily un'*|*'backup controller'*|*'ommunication connection failure'*|*'Zero Bytes were transmitted'*|*'Unexpected message received'*|*'uthentication'*|*[Mm]unge*|*'I/O error writing script'*|'') exit 74;;
+		# As many jobs as one may have at a time, or all of an account or a QOS together.
+		*MaxSubmitJob*|*GrpSubmitJob*) rm -f tried; exit 74;;
 		# The job that comes first has ended meanwhile: what that means is not the script's to say.
 		*'ob dependency problem'*|*'nvalid dependency'*) rm -f tried; exit 74;;
 		esac

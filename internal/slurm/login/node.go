@@ -211,7 +211,7 @@ func handshake(ctx context.Context, t *Target, d Dialer, ask Ask) (*link, error)
 			shown = other
 		case errors.As(err, &negotiation) && len(algorithms) > 0: // it has no key of these types
 			if shown == nil {
-				shown = fmt.Errorf("%s has no key of the types of its host keys: %w", t.Addr, negotiation)
+				shown = &HostKeyError{Host: t.Addr, Known: true}
 			}
 		case refuses(err):
 			return nil, &RefusedError{User: t.User, Host: t.Addr, Methods: tried(t)}

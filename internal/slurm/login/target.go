@@ -40,12 +40,15 @@ func (t *Target) Equal(o *Target) bool {
 // HostKeyError is a host that showed a key which is not among the given ones.
 type HostKeyError struct {
 	Host        string // host:port
-	Key         string // TYPE BASE64
+	Key         string // TYPE BASE64; empty: it has none of the types of the given ones, so none was shown
 	Fingerprint string // SHA256:...
 	Known       bool   // there are given ones: the key has changed, or somebody is in between
 }
 
 func (e *HostKeyError) Error() string {
+	if e.Key == "" {
+		return fmt.Sprintf("%s has no key of the types of its host keys: it was set up anew, or somebody listens in between; nothing was sent", e.Host)
+	}
 	if e.Known {
 		return fmt.Sprintf("%s shows the key %s, which is none of its host keys: it was set up anew, or somebody listens in between; nothing was sent", e.Host, e.Fingerprint)
 	}
