@@ -4,12 +4,14 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
 	"minik8s/internal/client"
+	"minik8s/internal/gpu/plan"
 	"minik8s/internal/slurm/slurmtest"
 )
 
@@ -73,4 +75,31 @@ func TestGpuJobsMishaps(t *testing.T) {
 	if got := x.read("waiter", "log"); got != "at last\n" {
 		t.Errorf("waiter: %q", got)
 	}
+}
+
+// An array whose first tasks have ended long ago does not go back when the daemon is killed: Slurm has forgotten them, and their
+// marks are gone.
+func TestArrayOutlivesTheDaemon(t *testing.T) {
+	x := newCentre(t, slurmtest.Options{MinJobAge: 2})
+	x.submit("array", minik8s.GpuJobSpec{Array: "0-3", RunScripts: []string{"[ $SLURM_ARRAY_TASK_ID -ge 2 ] || exit 0", "[ $SLURM_ARRAY_TASK_ID -lt 2 ] || sleep 600"}})
+	done := func() int32 {
+		if tasks := x.job("array").Status.Tasks; tasks != nil {
+			return tasks.Succeeded
+		}
+		return -1
+	}
+	x.eventually("two tasks have ended", func() bool { return done() == 2 })
+	x.eventually("Slurm has forgotten them", func() bool {
+		return strings.Count(x.slurm.Do("squeue --noheader --states=all --array --format=%T"), "COMPLETED") == 0
+	})
+	x.kill()
+	x.c = x.up()
+	// Slurm is asked every five seconds: whatever the daemon says wrong it says by then.
+	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if n := done(); n != 2 && n != -1 {
+			t.Fatalf("%d of 2 tasks have ended, says the daemon after its start", n)
+		}
+	}
+	x.slurm.Do("scancel --name=$(squeue --noheader --format=%j | head -1)")
+	x.eventually("the array has ended", func() bool { s := x.job("array").Status; return plan.Ended(&s) })
 }

@@ -101,11 +101,11 @@ func (g *Controller) submit(ctx context.Context, obj *minik8s.GpuJob) error {
 	}
 	cluster, spec, err := g.links.For(ctx, placeOf(obj))
 	if err != nil {
-		g.report(ctx, obj.Namespace, s.Cluster, err, nil)
+		g.reportOf(ctx, placeOf(obj), err, nil)
 		return err
 	}
 	layout, err := cluster.Layout(ctx, obj.Name, string(obj.UID))
-	g.report(ctx, obj.Namespace, s.Cluster, err, nil)
+	g.reportOf(ctx, placeOf(obj), err, nil)
 	if err != nil {
 		return err
 	}

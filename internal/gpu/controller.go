@@ -160,7 +160,7 @@ func (g *Controller) tell(uid types.UID, add func(*plan.News)) bool {
 	}
 	n := g.news[uid]
 	if n == nil {
-		n = &plan.News{Tasks: map[string]plan.Task{}}
+		n = &plan.News{Tasks: map[string]plan.Task{}, Incomplete: true}
 		g.news[uid] = n
 	}
 	add(n)
@@ -174,9 +174,9 @@ func (g *Controller) heard(uid types.UID) *plan.News {
 	defer g.mu.Unlock()
 	n := g.news[uid]
 	if n == nil {
-		return &plan.News{Tasks: map[string]plan.Task{}}
+		return &plan.News{Tasks: map[string]plan.Task{}, Incomplete: true}
 	}
-	return &plan.News{Marks: slices.Clone(n.Marks), Seen: slices.Clone(n.Seen), Vanished: n.Vanished, Tasks: maps.Clone(n.Tasks), Heard: n.Heard, Trouble: n.Trouble}
+	return &plan.News{Marks: slices.Clone(n.Marks), Seen: slices.Clone(n.Seen), Vanished: n.Vanished, Tasks: maps.Clone(n.Tasks), Heard: n.Heard, Trouble: n.Trouble, Incomplete: n.Incomplete}
 }
 
 // written drops the news that a status now has. Marks are forgotten on the cluster, too.

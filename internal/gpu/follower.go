@@ -37,7 +37,9 @@ type follower struct {
 	asking bool
 	answer *error            // of the last question to Slurm, if there was one
 	missed map[types.UID]int // how often Slurm knew nothing of a job
-	asked  time.Time
+	// recalled are the arrays of which it is known what ended before; run's alone.
+	recalled map[types.UID]bool
+	asked    time.Time
 	// trouble is what the jobs were told.
 	trouble *plan.Trouble
 }
@@ -99,6 +101,9 @@ func (f *follower) run(ctx context.Context) {
 		f.g.mu.Unlock()
 		cluster, obj, err := f.g.links.For(ctx, f.at)
 		if err == nil {
+			err = f.recall(ctx, cluster, jobs)
+		}
+		if err == nil {
 			err = f.look(ctx, cluster)
 		}
 		if err == nil && len(jobs) > 0 && f.mayAsk(obj) {
@@ -111,7 +116,7 @@ func (f *follower) run(ctx context.Context) {
 		f.mu.Lock()
 		answer := f.answer
 		f.mu.Unlock()
-		f.g.report(ctx, f.at.namespace, f.at.cluster, err, answer)
+		f.g.reportOf(ctx, f.at, err, answer)
 	}
 }
 
@@ -224,6 +229,25 @@ func (f *follower) hear(ctx context.Context, cluster *slurm.Cluster, jobs []*min
 	return f.trace(ctx, cluster, lost)
 }
 
+// recall reads, once, what the tasks of arrays that were under way before this controller began have left: their marks are gone, and
+// Slurm forgets them after some minutes, so they would be counted as not begun.
+func (f *follower) recall(ctx context.Context, cluster *slurm.Cluster, jobs []*minik8s.GpuJob) error {
+	known := map[types.UID]bool{}
+	for _, j := range jobs {
+		if j.Spec.Array == "" || j.Status.JobID == "" {
+			continue
+		}
+		if !f.recalled[j.UID] {
+			if err := f.ends(ctx, cluster, j); err != nil {
+				return err
+			}
+		}
+		known[j.UID] = true
+	}
+	f.recalled = known
+	return nil
+}
+
 // ends reads what a job left in its folder when it ended.
 func (f *follower) ends(ctx context.Context, cluster *slurm.Cluster, j *minik8s.GpuJob) error {
 	layout, ok := plan.Layout(j)
@@ -235,6 +259,7 @@ func (f *follower) ends(ctx context.Context, cluster *slurm.Cluster, j *minik8s.
 		return err
 	}
 	f.g.tell(j.UID, func(n *plan.News) {
+		n.Incomplete = false
 		for _, m := range ends {
 			if j.Spec.Array == "" {
 				m.Task = ""

@@ -27,6 +27,18 @@ func (g *Controller) report(ctx context.Context, namespace, name string, err err
 	}
 }
 
+// reportOf is report, of a login that may be a job's own: that this one is not let in says nothing of the cluster, which others
+// reach.
+func (g *Controller) reportOf(ctx context.Context, at place, err error, answer *error) {
+	if p := problem(err); p != nil && at.secret != "" && p.Reason != minik8s.SlurmUnreachable && p.Reason != minik8s.SlurmHostKeyChanged &&
+		p.Reason != minik8s.SlurmHostKeyUnknown && p.Reason != minik8s.SlurmCommandsMissing {
+		if obj, ok := g.clusters.Get(at.namespace, at.cluster); !ok || obj.Spec.LoginSecret != at.secret {
+			return
+		}
+	}
+	g.report(ctx, at.namespace, at.cluster, err, answer)
+}
+
 // report writes what an attempt to use a cluster means for its status: nil is a connection that stands. Answer is what came of the last
 // question to Slurm over it, if there was one. It returns false if the status says so already.
 func report(ctx context.Context, c client.Interface, log *slog.Logger, obj *minik8s.SlurmCluster, err error, answer *error) bool {

@@ -39,7 +39,7 @@ type there struct {
 func (f *there) List(context.Context, batch.Layout) ([]slurm.Entry, error) {
 	var out []slurm.Entry
 	for n, text := range f.files {
-		e := slurm.Entry{Path: strings.TrimSuffix(n, "/"), Size: int64(len(text)), Closed: text == "closed" || strings.HasSuffix(n, "/"), Folder: strings.HasSuffix(n, "/")}
+		e := slurm.Entry{Path: strings.TrimSuffix(n, "/"), Size: int64(len(text)), Closed: text == "closed" || text == "link" || strings.HasSuffix(n, "/"), Link: text == "link", Folder: strings.HasSuffix(n, "/")}
 		out = append(out, e)
 	}
 	slices.SortFunc(out, func(a, b slurm.Entry) int { return strings.Compare(a.Path, b.Path) })
@@ -114,6 +114,8 @@ func TestLeftOut(t *testing.T) {
 		return map[string]error{"gone": fs.ErrNotExist, "late": fs.ErrPermission, "sick": failing}[name]
 	}
 	try, store := newTry(t.TempDir())
+	from.files["latest"] = "link"
+	try.unmatched = func([]string) []string { return []string{"out.dat"} }
 	for i := range badReads - 1 {
 		if err := try.try(t.Context(), from); !errors.As(err, &failing) {
 			t.Fatal(i, err)
@@ -126,7 +128,8 @@ func TestLeftOut(t *testing.T) {
 		t.Errorf("brought: %s", got)
 	}
 	left, err := store.Left("u")
-	if got := leftOut(left); err != nil || got != `; 4 cannot be read: "closed" "dir/" "late" "sick"; 1 were gone before they were copied: "gone"` {
+	if got := leftOut(left); err != nil || got != `; 4 cannot be read: "closed" "dir/" "late" "sick"; 1 are links, which do not come: "latest"`+
+		`; 1 were gone before they were copied: "gone"; 1 patterns of spec.results match nothing: "out.dat"` || !left.There() {
 		t.Errorf("%s %v", got, err)
 	}
 	many := results.LeftOut{}

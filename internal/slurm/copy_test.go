@@ -32,7 +32,7 @@ func TestCopy(t *testing.T) {
 	j := b.job("copy")
 	b.submitted(j)
 	b.ends(j)
-	b.s.Do("cd '" + j.Layout.Files() + "'; echo abcdef >good; echo >bad; chmod 0 bad; mkdir -m 0 closed; mkdir -p deep/in; touch deep/in/a; chmod 600 deep/in; head -c 32M /dev/zero >big")
+	b.s.Do("cd '" + j.Layout.Files() + "'; echo abcdef >good; echo >bad; chmod 0 bad; mkdir -m 0 closed; mkdir -p deep/in; touch deep/in/a; chmod 600 deep/in; head -c 32M /dev/zero >big; ln -s good link; echo x >\"$(printf 'odd\\377')\"")
 	t.Cleanup(func() { b.s.Do("cd '" + j.Layout.Files() + "'; chmod 700 closed deep/in") })
 	entries, err := b.List(b.ctx, j.Layout)
 	if err != nil {
@@ -40,7 +40,7 @@ func TestCopy(t *testing.T) {
 	}
 	entries = slices.DeleteFunc(entries, func(e slurm.Entry) bool { return e.Path == "runs" || e.Path == "out" || e.Path == "err" })
 	want := []slurm.Entry{{Path: "bad", Size: 1, Closed: true}, {Path: "big", Size: 32 << 20}, {Path: "closed", Closed: true, Folder: true},
-		{Path: "deep/in", Closed: true, Folder: true}, {Path: "good", Size: 7}}
+		{Path: "deep/in", Closed: true, Folder: true}, {Path: "good", Size: 7}, {Path: "link", Closed: true, Link: true}, {Path: "odd\uFFFD", Size: 2, Closed: true}}
 	if !slices.Equal(entries, want) {
 		t.Errorf("%+v", entries)
 	}

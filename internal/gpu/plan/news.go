@@ -19,6 +19,8 @@ type News struct {
 	Trouble *Trouble
 	// Tasks are the ended tasks of an array, by number; they stay from one call to the next.
 	Tasks map[string]Task
+	// Incomplete: which tasks of an array ended before this controller began is not known yet, so nothing is summed up.
+	Incomplete bool
 }
 
 // Trouble is why a job cannot be followed at the moment.

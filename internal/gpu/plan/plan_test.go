@@ -238,6 +238,18 @@ func TestWanted(t *testing.T) {
 	}
 }
 
+// A pattern that nothing has may be a slip, and is told.
+func TestUnmatched(t *testing.T) {
+	j := &minik8s.GpuJob{ObjectMeta: metav1.ObjectMeta{Name: "j"}, Spec: minik8s.GpuJobSpec{Results: []string{"out.dat", "run*/", "*.csv", "deep/er", "nothing.*"}}}
+	if got := Unmatched(j, []string{"run1/out.dat", "a.csv", "deep/er/x", "j.out"}); !slices.Equal(got, []string{"out.dat", "nothing.*"}) {
+		t.Errorf("%q", got)
+	}
+	j.Spec.Results = []string{"."}
+	if got := Unmatched(j, []string{"x"}); len(got) != 0 {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestJob(t *testing.T) {
 	j := fresh()
 	c := &minik8s.SlurmClusterSpec{Setup: []string{"s"}, Defaults: minik8s.SlurmDefaults{Partition: "p", Account: "a", QOS: "q", Modules: []string{"m"}}}

@@ -82,7 +82,7 @@ func Fold(obj *minik8s.GpuJob, n *News, now time.Time) {
 			seenOne(obj, n, now)
 		}
 	}
-	if !Ended(s) && obj.Spec.Array != "" {
+	if !Ended(s) && obj.Spec.Array != "" && !n.Incomplete {
 		sumUp(obj, n, now)
 	}
 }

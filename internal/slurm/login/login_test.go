@@ -2,6 +2,9 @@ package login_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"errors"
 	"io"
 	"log/slog"
@@ -11,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 
 	"minik8s/internal/slurm/login"
 	"minik8s/internal/slurm/slurmtest"
@@ -114,6 +119,24 @@ func TestNode(t *testing.T) {
 	n, _ = node(func(t *login.Target) { t.HostKeys = []string{"SHA256:" + strings.Repeat("A", 43)} })
 	if err := n.Connect(ctx); !errors.As(err, &key) || !key.Known {
 		t.Errorf("%v", err)
+	}
+	// A host that was set up anew may have keys of other types alone.
+	if strings.HasPrefix(s.HostKey, "ecdsa") {
+		t.Fatal("the host has a key of that type")
+	}
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	former, err := ssh.NewPublicKey(&private.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, _ = node(func(t *login.Target) {
+		t.HostKeys = []string{strings.TrimSpace(string(ssh.MarshalAuthorizedKey(former)))}
+	})
+	if err := n.Connect(ctx); !errors.As(err, &key) || !key.Known || key.Key != "" || !strings.Contains(err.Error(), "nothing was sent") {
+		t.Errorf("a key of another type: %v", err)
 	}
 	n, _ = node(func(t *login.Target) {
 		jump := good
