@@ -65,7 +65,7 @@ func TestGpuJob(t *testing.T) {
 func TestSbatchOptions(t *testing.T) {
 	for _, refused := range []string{"", "a100", "-", "--", "--=x", "---x", "--Constraint=x", "--a b", "--constraint=a\nb", "--x\x00", "--\xff=x",
 		"--job-name=x", "--job=x", "--j", "--comment=x", "--comm=x", "--output=x", "--out=x", "--error=x", "--e=x", "--parsable", "--pars", "--wrap=x", "--wr=x", "--array=1", "--arr=1",
-		"--chdir=/", "--dependency=x", "--dep=x", "--export=ALL", "--exp=ALL", "--export-file=x", "--signal=B:TERM", "--sig=x", "--wait", "--wai", "--test-only", "--test", "--input=x", "--in=x",
+		"--chdir=/", "--dependency=x", "--dep=x", "--export=ALL", "--exp=ALL", "--export-file=x", "--wait", "--wai", "--test-only", "--test", "--input=x", "--in=x",
 		"--open-mode=truncate", "--open=x", "--help", "--version", "--usage", "--clusters=x", "--cluster=x", "--uid=0", "--workdir=/", "--kill-on-invalid-dep=no", "--kill=no", "--quiet",
 		"-Jx", "-J", "-ox", "-ex", "-D/", "-dx", "-W", "-ix", "-a1", "-Mx", "-h", "-V", "-Q", "-HJx", "-vsOkox", "-Z", "-é", "- x", "-\n"} {
 		if errs := sbatchOption(spec.Child("sbatch"), refused); len(errs) != 1 {
@@ -73,7 +73,7 @@ func TestSbatchOptions(t *testing.T) {
 		}
 	}
 	for _, taken := range []string{"--constraint=a100", "--exclusive", "--exclusive=user", "--mem-per-cpu=4G", "--gres-flags=enforce-binding", "--time-min=5", "--wait-all-nodes=1", "--wckey=x",
-		"--exclude=a[1-3]", "--reservation=it's", "--comment-not", "-Ca100", "-xJob", "-H", "-vvv", "-Hx-J", "-n4", "-pgpu"} {
+		"--exclude=a[1-3]", "--signal=B:USR1@120", "--reservation=it's", "--comment-not", "-Ca100", "-xJob", "-H", "-vvv", "-Hx-J", "-n4", "-pgpu"} {
 		if errs := sbatchOption(spec.Child("sbatch"), taken); len(errs) != 0 {
 			t.Errorf("%q: %v", taken, errs)
 		}

@@ -21,7 +21,7 @@ var sbatchKept = map[string]string{
 	"gid": "the job is the login's own", "help": "with it nothing is submitted", "input": "put what is read into the sources",
 	"job-name": "it has the object's UID", "kill-on-invalid-dep": "minik8s sets it", "open-mode": "minik8s sets it",
 	"output": "set spec.outputFile", "parsable": "minik8s sets it", "quiet": "what sbatch says is read",
-	"signal": "the script needs the signal at the limit itself", "test-only": "with it nothing is submitted", "uid": "the job is the login's own",
+	"test-only": "with it nothing is submitted", "uid": "the job is the login's own",
 	"usage": "with it nothing is submitted", "version": "with it nothing is submitted", "wait": "minik8s waits itself",
 	"workdir": "the job's folder is its own", "wrap": "set spec.runScripts",
 }
