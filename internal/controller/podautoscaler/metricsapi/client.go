@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	custom "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 	external "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
+	metrics "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"minik8s/internal/api"
 	"minik8s/internal/controller/podautoscaler/decide"
@@ -70,6 +72,9 @@ func (c *Client) Resource(ctx context.Context, resource corev1.ResourceName, ns 
 	}
 	out := make(map[string]decide.PodMetric, len(found))
 	for _, p := range found {
+		if container != "" && !slices.ContainsFunc(p.Containers, func(c metrics.ContainerMetrics) bool { return c.Name == container }) {
+			return nil, fmt.Errorf("failed to get container metrics: container %s not present in metrics for pod %s/%s", container, ns, p.Name) // as Kubernetes
+		}
 		if value, ok := used(p, resource, container); ok {
 			out[p.Name] = decide.PodMetric{Timestamp: p.Timestamp.Time, Window: p.Window.Duration, Value: value}
 		}

@@ -86,6 +86,10 @@ func TestResource(t *testing.T) {
 	if got, err := c.Resource(ctx, corev1.ResourceCPU, "default", web, "b"); err != nil || got["web2"].Value != 20 {
 		t.Errorf("of a container: %+v, %v", got, err)
 	}
+	const absent = "failed to get container metrics: container typo not present in metrics for pod default/web"
+	if got, err := c.Resource(ctx, corev1.ResourceCPU, "default", web, "typo"); err == nil || !strings.HasPrefix(err.Error(), absent) {
+		t.Errorf("of a container that no pod has: %+v, %v", got, err)
+	}
 	if got, err := c.Resource(ctx, corev1.ResourceMemory, "default", web, ""); err != nil || len(got) != 0 {
 		t.Errorf("a pod of which a container was not measured: %+v, %v", got, err)
 	}
