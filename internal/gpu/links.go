@@ -103,6 +103,7 @@ func (l *Links) standing(at place) *slurm.Cluster {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if o := l.open[at]; o != nil {
+		o.idle.Reset(idleLink) // nobody could log in again
 		return o.cluster
 	}
 	return nil
