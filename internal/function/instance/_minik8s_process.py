@@ -82,8 +82,7 @@ def answer(work, write):
     """Does the work, in the process that is there for it, and ends that."""
     try:
         me = os.getpid()
-        os.closerange(3, write)  # other callers' connections, and the port
-        os.closerange(write + 1, os.sysconf("SC_OPEN_MAX"))
+        close_all_but(write)
         os.setsid()
         adopt()
         text = work()
@@ -93,6 +92,16 @@ def answer(work, write):
         pass
     finally:
         os._exit(0)
+
+
+def close_all_but(keep):
+    """Closes other callers' connections, and the port. os.closerange would try a million numbers in older versions."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) != keep:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass  # that of the list itself
 
 
 def send(write, data):
