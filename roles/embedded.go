@@ -128,10 +128,11 @@ func (d *Daemon) peers() *etcd.Peers {
 // belongs to the Node's machine.
 func (m *embedded) Admit(ctx context.Context, r membership.Request, here bool) (addresses []string, err error) {
 	if leader := m.leader(); leader != "" && !here {
-		return addresses, m.there(leader, func(c *membership.Client) (err error) {
+		err = m.there(leader, func(c *membership.Client) (err error) {
 			addresses, err = c.Admit(ctx, r, true)
 			return err
 		})
+		return addresses, err
 	}
 	node, err := client.Get[*corev1.Node](ctx, m.d.as(registry.Part("membership")), client.Key{Kind: api.Nodes, Name: r.Name})
 	switch {

@@ -44,7 +44,8 @@ func (e *Refusal) Error() string { return e.Message }
 // Keys asks for the cluster's keys.
 func (c *Client) Keys(ctx context.Context) (Keys, error) {
 	var out Keys
-	return out, c.do(ctx, http.MethodPost, KeysPath, struct{}{}, &out)
+	err := c.do(ctx, http.MethodPost, KeysPath, struct{}{}, &out)
+	return out, err
 }
 
 // Admit asks that a machine be admitted, and returns the addresses of all members; with here the master that is asked does
@@ -58,13 +59,15 @@ func (c *Client) Admit(ctx context.Context, r Request, here bool) ([]string, err
 // List asks who the members are; with here as the master that is asked knows them by itself.
 func (c *Client) List(ctx context.Context, here bool) (List, error) {
 	var out List
-	return out, c.do(ctx, http.MethodGet, at(Path, here), nil, &out)
+	err := c.do(ctx, http.MethodGet, at(Path, here), nil, &out)
+	return out, err
 }
 
 // Settings asks for the settings that all machines share.
 func (c *Client) Settings(ctx context.Context) (Shared, error) {
 	var out Shared
-	return out, c.do(ctx, http.MethodGet, SettingsPath, nil, &out)
+	err := c.do(ctx, http.MethodGet, SettingsPath, nil, &out)
+	return out, err
 }
 
 // Remove has the master that is asked remove a member, by its name or ID; with here by itself.
