@@ -84,7 +84,8 @@ func (r *Runtime) Stats(ctx context.Context, rest func(string) bool) ([]cri.Stat
 const alone = 32
 
 func read(reader *cgroup.Reader, traffic *links, m *measured) {
-	m.Time = time.Now()                                                                                // its own: on a busy machine hundreds of files take a while, and rates would be wrong by that
+	// Each has its own time: on a busy machine hundreds of files take a while, and rates would be wrong by that.
+	m.Time = time.Now()
 	m.ok = m.rest && reader.Read(m.Cgroup, &m.Usage) || !m.rest && reader.ReadCore(m.Cgroup, &m.Usage) // or it has just ended
 	if m.ok && m.link != "" {
 		m.Network = traffic.of(m.link, m.pid)
