@@ -100,46 +100,73 @@ const (
 	below = "\x1b[J"
 )
 
-// live draws after each answer and each key. What cannot be read is said, and tried again.
+// answer is what came of one question.
+type answer struct {
+	turn int // of the question
+	rows []row
+	err  error
+}
+
+// live draws after each answer and each key. What cannot be read is said, and tried again. Keys are taken also while a server is silent.
 func live(ctx context.Context, s *session.Session, r *Request, out io.Writer, keys <-chan byte, size func() (width, height int)) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	io.WriteString(out, enter)       //nolint:errcheck // the terminal would be gone
 	defer io.WriteString(out, leave) //nolint:errcheck // as above
 	var rows []row
 	known := map[View]courses{} // who looks at something else for a while finds them again
-	problem := ""
-	for next := time.Duration(0); ; {
-		if next <= 0 {
-			got, err := read(ctx, s, r)
-			if ctx.Err() != nil {
-				return nil
+	problem, turn := "", 0
+	answers := make(chan answer)
+	ask := func() (cancel context.CancelFunc) {
+		turn++
+		asking, cancel := context.WithCancel(ctx)
+		q, of := *r, turn
+		go func() {
+			got, err := read(asking, s, &q)
+			select {
+			case answers <- answer{of, got, err}:
+			case <-ctx.Done():
 			}
-			if problem = ""; err != nil {
-				problem, _, _ = strings.Cut(exit.Message(err), "\n")
+		}()
+		return cancel
+	}
+	cancel := ask()
+	next := time.NewTimer(0)
+	next.Stop()
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			cancel()
+			return nil
+		case <-next.C:
+			cancel()
+			cancel = ask()
+			continue // what is there stays until there is something else
+		case a := <-answers:
+			if a.turn != turn { // nobody wants to know any more
+				continue
+			}
+			if problem = ""; a.err != nil {
+				problem, _, _ = strings.Cut(exit.Message(a.err), "\n")
 			} else {
-				rows, known[r.View] = got, known[r.View].add(got)
+				rows, known[r.View] = a.rows, known[r.View].add(a.rows)
 			}
-			next = r.Interval
+			next.Reset(r.Interval)
+		case key, ok := <-keys:
+			if view, changed := r.press(key); !ok || view == "" {
+				cancel()
+				return nil
+			} else if changed {
+				rows, problem = nil, ""
+				next.Stop()
+				cancel()
+				cancel = ask()
+			}
 		}
 		order(rows, r.Sort)
 		w, h := size()
 		io.WriteString(out, home+strings.Join(frame(r, rows, problem, w, h), rest+"\r\n")+rest+below) //nolint:errcheck // as above
-		began := time.Now()
-		t := time.NewTimer(next)
-		select {
-		case <-ctx.Done():
-			t.Stop()
-			return nil
-		case <-t.C:
-			next = 0
-		case key, ok := <-keys:
-			t.Stop()
-			next -= time.Since(began)
-			if view, changed := r.press(key); !ok || view == "" {
-				return nil
-			} else if changed {
-				rows, next, problem = nil, 0, ""
-			}
-		}
 	}
 }
 

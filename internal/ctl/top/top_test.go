@@ -152,9 +152,20 @@ func TestSilentServer(t *testing.T) {
 		go func() {
 			ended <- live(t.Context(), s, &Request{View: Pods, Sort: ByCPU, Interval: time.Second}, screen, keys, func() (int, int) { return 120, 10 })
 		}()
+		time.Sleep(patience + time.Millisecond)
+		synctest.Wait()
 		keys <- 'q'
 		if err := <-ended; err != nil || !strings.Contains(screen.String(), "has not answered it in 10s") {
 			t.Errorf("%v; the screen is %q", err, screen.String())
+		}
+		began = time.Now()
+		go func() {
+			ended <- live(t.Context(), s, &Request{View: Pods, Sort: ByCPU, Interval: time.Second}, screen, keys, func() (int, int) { return 120, 10 })
+		}()
+		keys <- 'n'
+		keys <- 3
+		if err := <-ended; err != nil || time.Since(began) != 0 {
+			t.Errorf("%v; keys are taken after %v", err, time.Since(began))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
