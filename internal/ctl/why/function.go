@@ -114,13 +114,15 @@ func (s *situation) explainFunction(f *minik8s.Function) Explanation {
 			v.Good = false
 			v.Head += ", but every call of late has failed"
 		}
-		v.because("%d of the last %d calls that somebody has waited for have failed; the last is %s, %s, by the fault of the %s", failed, all, last.ID, s.ago(last.Time.Time), last.Fault)
+		v.because("%d of the last %d calls that somebody has waited for have failed; the last is %s, %s, by the fault of the %s%s", failed, all, last.ID, s.ago(last.Time.Time), last.Fault, traceText(last.Trace))
 		v.said(last.Result)
 		v.try("func calls %s%s", f.Name, brief.Namespace(f.Namespace))
 	}
-	if c := s.function.failed; c != nil && (last == nil || last.Time.Before(c.Status.EndTime)) {
-		v.because("call %s has failed %s, by the fault of the %s%s", c.Name, s.ago(c.Status.EndTime.Time), c.Status.Fault, traceText(c))
-		v.said(string(c.Status.Result))
+	if c := s.function.failed; c != nil {
+		v.because("call %s has failed %s, by the fault of the %s%s", c.Name, s.ago(c.Status.EndTime.Time), c.Status.Fault, traceText(c.Status.Trace))
+		if last == nil || last.Time.Before(c.Status.EndTime) {
+			v.said(string(c.Status.Result))
+		}
 	}
 	v.try("func top %s%s", f.Name, brief.Namespace(f.Namespace))
 	v.try("func logs %s%s", f.Name, brief.Namespace(f.Namespace))
@@ -134,9 +136,9 @@ func (v *Explanation) said(result string) {
 	v.Log = all[max(0, len(all)-logTail):]
 }
 
-func traceText(c *minik8s.FunctionCall) string {
-	if c.Status.Trace == "" {
+func traceText(trace string) string {
+	if trace == "" {
 		return ""
 	}
-	return " (trace " + c.Status.Trace + ")"
+	return " (trace " + trace + ")"
 }
