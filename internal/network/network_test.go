@@ -295,3 +295,29 @@ func TestRangeOfAnEarlierRun(t *testing.T) {
 	}
 	other.Close()
 }
+
+// The route to a pod goes with it, also while something keeps its namespace, as a connection to somebody who is away does: the
+// address may be another node's by then. That of another pod, or of one that has the address next, stays.
+func TestRouteGoesWithItsPod(t *testing.T) {
+	n := running(t)
+	gone, stays := newPod(t, n, "gone"), newPod(t, n, "stays")
+	routes := func(to netip.Addr) int {
+		t.Helper()
+		all, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Dst: host.Single(to)}, netlink.RT_FILTER_DST)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	if routes(gone.addr) != 1 || routes(stays.addr) != 1 {
+		t.Fatal("there is no route to a pod")
+	}
+	for range 2 {
+		if err := n.Disconnect(gone.id, gone.addr); err != nil {
+			t.Fatal(err)
+		}
+		if routes(gone.addr) != 0 || routes(stays.addr) != 1 {
+			t.Errorf("%d routes to a pod that is gone, %d to one that is not", routes(gone.addr), routes(stays.addr))
+		}
+	}
+}

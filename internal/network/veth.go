@@ -144,13 +144,18 @@ func (n *Network) routeTo(index int, addr, source netip.Addr) error {
 	return nil
 }
 
-// Disconnect frees a sandbox's address, removes its host ports and ends its UDP flows in the background. The veth
-// ends with the namespace, or by Sweep if the namespace is lost. Calling it again does nothing.
+// Disconnect frees a sandbox's address, removes its route and its host ports and ends its UDP flows in the background. The veth
+// ends with the namespace, or by Sweep if the namespace is lost; a connection that the pod had with somebody who is away keeps that
+// for minutes, in which the address may be another node's. Calling it again does nothing.
 func (n *Network) Disconnect(sandbox string, addr netip.Addr) error {
 	n.mu.Lock()
+	_, had := n.pods[sandbox]
 	delete(n.pods, sandbox)
 	n.mu.Unlock()
 	err := n.removeHostPorts(sandbox)
+	if had && addr.Is4() { // while nobody else can have the address
+		err = errors.Join(err, n.host.DeleteRoute(&netlink.Route{Dst: host.Single(addr), Scope: netlink.SCOPE_LINK}))
+	}
 	if addr.IsValid() {
 		n.pool.Retire(addr)
 		n.endFlowsSoon()
