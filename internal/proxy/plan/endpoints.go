@@ -18,8 +18,8 @@ type endpoint struct {
 }
 
 // endpoints are those of a port that get connections, and those of them that are on this node whatever the hints say: if none is
-// ready, those that are about to end and still serve. isReady says which
-// of them local are. Both are sorted.
+// ready, those that are about to end and still serve. isReady
+// reports whether those in local are ready. Both lists are sorted.
 func endpoints(list []*discoveryv1.EndpointSlice, p corev1.ServicePort, node Node) (all, local []netip.AddrPort, isReady bool) {
 	known := map[netip.AddrPort]endpoint{}
 	for _, s := range list {
