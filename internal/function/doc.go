@@ -33,8 +33,9 @@
 //
 // It promises: a call is answered once, with its result or with whose fault it was that there is none (function, caller, platform). A call that
 // fits its time is not dropped because no instance runs. It is sent to another instance only if nothing of it was sent before. A call
-// for which nobody waits is a FunctionCall: it is in the store before its caller has its name, by one write that begins it, and after the loss of a
-// master it is called again, so that it runs at least once; with retry Never it fails instead, so that it runs at most once. A caller may give it its id (the parameter id): saying one id twice makes one call. Other calls leave nothing in the store, and end with
+// for which nobody waits is a FunctionCall: it is in the store before its caller has its name, by one write that begins it and names the master that has it. After the loss of that
+// master it is called again, so that it runs at least once; with retry Never it fails instead, so that it runs at most once. A master that has ceased to lead and is alive finishes what it has
+// begun: the one that leads asks it, and takes it for lost only if it does not answer. A caller may give it its id (the parameter id): saying one id twice makes one call. Other calls leave nothing in the store, and end with
 // the master; the last ones are remembered in its memory, within a bound, with their results.
 //
 // Every call is part of a trace: its caller's, or a new one. Its id goes to the instance, into the instance's log, to the caller and into
@@ -55,6 +56,7 @@
 //	dispatcher.go  calls, and how many instances they ask for
 //	call.go        one call, and chains of them
 //	later.go       calls for which nobody waits
+//	inherit.go     those that another master has begun
 //	stored.go      how much of them is in the store
 //	server.go      who calls: to the master that leads, and his answer
 //	manner.go      how he wants to be answered

@@ -2,7 +2,6 @@ package function
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"time"
 
@@ -78,7 +77,7 @@ func (s *Server) cancel(key loop.Key, uid types.UID) {
 func (f *Controller) accept(ctx context.Context, q question, caller string, began metav1.Time, done <-chan result) error {
 	c := &minik8s.FunctionCall{ObjectMeta: metav1.ObjectMeta{Namespace: q.function.Namespace, Name: q.id},
 		Spec:   minik8s.FunctionCallSpec{Function: q.function.Name, Body: q.body, ContentType: q.contentType, Caller: caller, TraceParent: q.trace},
-		Status: minik8s.FunctionCallStatus{State: minik8s.CallRunning, StartTime: &began}}
+		Status: f.running(began)}
 	key := callKey(c)
 	counted, err := f.store.take(key, q.function, int64(len(q.body)))
 	if err != nil {
@@ -101,6 +100,11 @@ func (f *Controller) accept(ctx context.Context, q question, caller string, bega
 	f.server.made(key, c.UID)
 	go f.carry(run, c, q, done)
 	return nil
+}
+
+// running is the status of a call that this master begins.
+func (f *Controller) running(began metav1.Time) minik8s.FunctionCallStatus {
+	return minik8s.FunctionCallStatus{State: minik8s.CallRunning, StartTime: &began, Master: f.server.cfg.Master}
 }
 
 // makeLimit is how long the object of a call may take to be made. Its caller may have gone meanwhile.
@@ -168,39 +172,23 @@ func (f *Controller) begin(ctx context.Context, key loop.Key, c *minik8s.Functio
 		cancel()
 		return nil
 	}
-	if c.Status.State == minik8s.CallRunning {
-		// Its end is written before the claim is given up, but the informer may show it later: the store says whether nobody has it.
-		now, err := client.Get[*minik8s.FunctionCall](ctx, f.client, client.KeyOf(c))
-		if err != nil || now.UID != c.UID || now.Status.State != minik8s.CallRunning {
-			f.server.unclaim(key)
-			if apierrors.IsNotFound(err) {
-				return nil
-			}
-			return err
-		}
-	}
 	q := question{id: c.Name, function: loop.Key{Namespace: c.Namespace, Name: c.Spec.Function}, body: c.Spec.Body, contentType: c.Spec.ContentType, trace: traceFrom(c.Spec.TraceParent)}
-	if c.Status.State == minik8s.CallRunning && f.never(q.function) {
-		lost := make(chan result, 1)
-		lost <- failed(minik8s.FaultPlatform, http.StatusBadGateway, "the master that had the call was lost; the function is not to be called again (retry: Never)")
-		go f.carry(run, c, q, lost)
+	if c.Status.State == minik8s.CallRunning {
+		go f.inherit(run, c, q)
 		return nil
 	}
-	if c.Status.State == "" { // the write is guarded: of two masters that both hold themselves for the leader one begins
-		began := metav1.NewTime(clock.Now())
-		next := c.DeepCopy()
-		next.Status = minik8s.FunctionCallStatus{State: minik8s.CallRunning, StartTime: &began}
-		obj, err := f.client.Update(ctx, next, client.WriteOptions{Subresource: api.StatusSubresource})
-		if err != nil {
-			f.server.unclaim(key)
-			if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-				return nil // the informer is about to show it
-			}
-			return err
+	next := c.DeepCopy()
+	next.Status = f.running(metav1.NewTime(clock.Now()))
+	// The write is guarded: of two masters that both hold themselves for the leader one begins.
+	obj, err := f.client.Update(ctx, next, client.WriteOptions{Subresource: api.StatusSubresource})
+	if err != nil {
+		f.server.unclaim(key)
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+			return nil // the informer is about to show it
 		}
-		c = obj.(*minik8s.FunctionCall)
+		return err
 	}
-	go f.carry(run, c, q, nil)
+	go f.carry(run, obj.(*minik8s.FunctionCall), q, nil)
 	return nil
 }
 

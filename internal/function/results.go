@@ -70,6 +70,9 @@ func (s *Server) result(w http.ResponseWriter, r *aggregation.Connected) error {
 	}
 	q := question{id: c.Name, function: loop.Key{Namespace: c.Namespace, Name: c.Spec.Function}}
 	if !c.Status.Ended() {
+		if s.has(callKey(c), c.UID) {
+			w.Header().Set(headerMaster, s.cfg.Master)
+		}
 		accepted(w, q, manner{text: r.Query.Has("text")})
 		return nil
 	}

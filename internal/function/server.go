@@ -46,6 +46,8 @@ type Server struct {
 	dispatch *dispatcher   // nil: this master does not lead, or not yet
 	changed  chan struct{} // closed when dispatch changes
 	kept     map[loop.Key]*kept
+	lost     map[string]time.Time // masters that could not be asked, and when
+	asking   chan struct{}        // has one for each question to another master after a call
 }
 
 // mostUnderWay is what may be under way on a master. The API server's limits do not apply to the port for calls: this is its only one.
@@ -53,7 +55,8 @@ var mostUnderWay = amount{4096, 256 << 20}
 
 // NewServer makes a server; c has the part's rights.
 func NewServer(c client.Interface, cfg Config) *Server {
-	return &Server{cfg: cfg, client: c, under: newBudget("calls under way on this master", mostUnderWay, 1), bodyTime: bodyTime, last: newRecords(), changed: make(chan struct{}), kept: map[loop.Key]*kept{}}
+	return &Server{cfg: cfg, client: c, under: newBudget("calls under way on this master", mostUnderWay, 1), bodyTime: bodyTime, last: newRecords(), changed: make(chan struct{}), kept: map[loop.Key]*kept{},
+		lost: map[string]time.Time{}, asking: make(chan struct{}, mostAsking)}
 }
 
 // Connectors are the subresources, for the API server.

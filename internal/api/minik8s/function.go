@@ -263,6 +263,8 @@ type FunctionCallStatus struct {
 	Fault     string       `json:"fault,omitempty"`
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	EndTime   *metav1.Time `json:"endTime,omitempty"`
+	// Master is the one that has the call under way; empty before it begins, and at its end.
+	Master string `json:"master,omitempty"`
 	// Function is the one that gave the result: the last of a chain.
 	Function string `json:"function,omitempty"`
 	// Instance is the pod that gave the result.

@@ -1,6 +1,7 @@
 package externaltest
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 
 	"minik8s/internal/certs"
@@ -217,6 +219,29 @@ func (s *Server) Wipe() {
 func (s *Server) Signal(sig syscall.Signal) {
 	s.t.Helper()
 	if err := machine.SignalChild(s.cmd.Process, sig); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Put writes a key, past whoever uses it.
+func (s *Server) Put(key, value string) {
+	s.t.Helper()
+	cfg := clientv3.Config{Endpoints: []string{s.URL}}
+	if !s.Plain {
+		way := transport.TLSInfo{CertFile: s.CertFile, KeyFile: s.KeyFile, TrustedCAFile: s.CAFile}
+		var err error
+		if cfg.TLS, err = way.ClientConfig(); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	c, err := clientv3.New(cfg)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer c.Close() //nolint:errcheck // nothing follows
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if _, err := c.Put(ctx, key, value); err != nil {
 		s.t.Fatal(err)
 	}
 }
