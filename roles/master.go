@@ -290,9 +290,13 @@ func (d *Daemon) ledParts(fence *registry.Fence) []supervise.Part {
 	withRecorder("tainteviction-controller", func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
 		return tainteviction.New(c, v, r, d.sightings, log)
 	})
-	withRecorder("replicaset-controller", as(replicaset.New))
+	withRecorder("replicaset-controller", func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
+		return replicaset.New(c, v, r, d.sightings, log)
+	})
 	withRecorder("deployment-controller", as(deployment.New))
-	withRecorder("daemonset-controller", as(daemonset.New))
+	withRecorder("daemonset-controller", func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
+		return daemonset.New(c, v, r, d.sightings, log)
+	})
 	withRecorder("job-controller", func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) runner {
 		return job.New(c, v, r, d.sightings, log)
 	})

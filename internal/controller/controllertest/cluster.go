@@ -130,6 +130,17 @@ func Create[T api.Object](c *Cluster, obj T) T {
 // Change applies a change to an object, and retries on conflicts.
 func Change[T api.Object](c *Cluster, kind *api.Kind, name string, change func(T)) {
 	c.t.Helper()
+	apply(c, kind, name, client.WriteOptions{}, change)
+}
+
+// ChangeStatus is Change for the status.
+func ChangeStatus[T api.Object](c *Cluster, kind *api.Kind, name string, change func(T)) {
+	c.t.Helper()
+	apply(c, kind, name, client.WriteOptions{Subresource: api.StatusSubresource}, change)
+}
+
+func apply[T api.Object](c *Cluster, kind *api.Kind, name string, how client.WriteOptions, change func(T)) {
+	c.t.Helper()
 	for {
 		key := client.Key{Kind: kind, Name: name}
 		if kind.Namespaced {
@@ -141,7 +152,7 @@ func Change[T api.Object](c *Cluster, kind *api.Kind, name string, change func(T
 		}
 		upd := old.DeepCopyObject().(T)
 		change(upd)
-		_, err = c.Admin().Update(c.ctx, upd, client.WriteOptions{})
+		_, err = c.Admin().Update(c.ctx, upd, how)
 		if err == nil {
 			return
 		}

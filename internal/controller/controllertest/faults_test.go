@@ -56,13 +56,13 @@ type world struct {
 // makers make the parts of a master that the tests are about.
 var makers = map[string]func(client.Interface, *informer.Views, *events.Recorder, *slog.Logger) part{
 	"replicaset-controller": func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) part {
-		return replicaset.New(c, v, r, log)
+		return replicaset.New(c, v, r, sightings.New(), log)
 	},
 	"deployment-controller": func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) part {
 		return deployment.New(c, v, r, log)
 	},
 	"daemonset-controller": func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) part {
-		return daemonset.New(c, v, r, log)
+		return daemonset.New(c, v, r, sightings.New(), log)
 	},
 	"job-controller": func(c client.Interface, v *informer.Views, r *events.Recorder, log *slog.Logger) part {
 		return job.New(c, v, r, sightings.New(), log)

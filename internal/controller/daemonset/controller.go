@@ -21,6 +21,7 @@ import (
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/controller/owner"
 	"minik8s/internal/controller/pods"
+	"minik8s/internal/controller/sightings"
 	"minik8s/internal/events"
 	"minik8s/internal/informer"
 	"minik8s/internal/supervise"
@@ -48,6 +49,7 @@ type Controller struct {
 	expect      *expect.Tracker[*corev1.Pod]
 	loop        *loop.Loop
 	now         func() time.Time
+	seen        *sightings.Sightings
 
 	mu       sync.Mutex
 	failures map[string]backoff // by the set's UID and the node
@@ -58,9 +60,9 @@ type backoff struct {
 	at   time.Time
 }
 
-// New makes the controller.
-func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Controller {
-	d := &Controller{client: c, record: record, control: pods.Control{Client: c, Record: record}, now: clock.Now,
+// New makes the controller. seen says since when pods are ready.
+func New(c client.Interface, views *informer.Views, record *events.Recorder, seen *sightings.Sightings, log *slog.Logger) *Controller {
+	d := &Controller{client: c, seen: seen, record: record, control: pods.Control{Client: c, Record: record}, now: clock.Now,
 		failures:  map[string]backoff{},
 		sets:      informer.New[*appsv1.DaemonSet](c, api.DaemonSets, informer.Options{Views: views, Log: log}),
 		nodes:     informer.New[*corev1.Node](c, api.Nodes, informer.Options{Views: views, Log: log}),
@@ -85,7 +87,10 @@ func New(c client.Interface, views *informer.Views, record *events.Recorder, log
 			d.loop.Add(key)
 		}
 	})
-	d.pods.OnChange(d.podChanged)
+	d.pods.OnChange(func(old, now *corev1.Pod) {
+		seen.Pod(old, now)
+		d.podChanged(old, now)
+	})
 	return d
 }
 
@@ -165,7 +170,7 @@ func (d *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if err != nil {
 		return err
 	}
-	v := &view{ds: ds, nodes: d.nodes.List(), pods: group(mine), hash: hash, now: d.now()}
+	v := &view{ds: ds, nodes: d.nodes.List(), pods: group(mine), hash: hash, now: d.now(), ready: d.seen.Ready}
 	var failed error
 	if settled {
 		failed = d.carryOut(ctx, key, v, decide(v))

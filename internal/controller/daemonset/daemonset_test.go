@@ -16,6 +16,7 @@ import (
 	"minik8s/internal/api/defaults"
 	ct "minik8s/internal/controller/controllertest"
 	"minik8s/internal/controller/pods"
+	"minik8s/internal/controller/sightings"
 	"minik8s/internal/events"
 )
 
@@ -179,7 +180,7 @@ func TestLeavesStrangersAlone(t *testing.T) {
 func TestRunsInACluster(t *testing.T) {
 	c := ct.New(t)
 	c.Hollow(nil, "n1", "n2", "n3")
-	c.Start(New(c.As("daemonset-controller"), c.Views(), events.New(c.As("daemonset-controller"), "t", "", nil), slog.New(slog.DiscardHandler)).Run)
+	c.Start(New(c.As("daemonset-controller"), c.Views(), events.New(c.As("daemonset-controller"), "t", "", nil), sightings.New(), slog.New(slog.DiscardHandler)).Run)
 	ds := newSet(0, 1)
 	ds.UID = ""
 	ct.Create(c, ds)

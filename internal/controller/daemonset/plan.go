@@ -29,6 +29,7 @@ type view struct {
 	pods  map[string][]*corev1.Pod // by node, the oldest first
 	hash  string                   // of the current template
 	now   time.Time
+	ready func(*corev1.Pod) time.Time // since when a pod is ready; nil: as it says
 }
 
 // group groups pods by their node.
@@ -175,7 +176,7 @@ func (v *view) pair(node string) (fresh, old *corev1.Pod) {
 }
 
 func (v *view) available(p *corev1.Pod) bool {
-	ok, _ := pods.Available(p, v.ds.Spec.MinReadySeconds, v.now)
+	ok, _ := pods.Available(p, v.ds.Spec.MinReadySeconds, v.ready, v.now)
 	return ok
 }
 
@@ -260,7 +261,7 @@ func (v *view) status() (s appsv1.DaemonSetStatus, lookAgain time.Duration) {
 		}
 		s.CurrentNumberScheduled++
 		for _, p := range on {
-			if _, wait := pods.Available(p, v.ds.Spec.MinReadySeconds, v.now); wait > 0 && (lookAgain == 0 || wait < lookAgain) {
+			if _, wait := pods.Available(p, v.ds.Spec.MinReadySeconds, v.ready, v.now); wait > 0 && (lookAgain == 0 || wait < lookAgain) {
 				lookAgain = wait
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"minik8s/internal/api"
 	ct "minik8s/internal/controller/controllertest"
 	"minik8s/internal/controller/replicaset"
+	"minik8s/internal/controller/sightings"
 	"minik8s/internal/events"
 )
 
@@ -19,7 +20,7 @@ func start(t *testing.T) *ct.Cluster {
 	c := ct.New(t)
 	c.Hollow(nil, "n1", "n2")
 	log := slog.New(slog.DiscardHandler)
-	c.Start(replicaset.New(c.As("replicaset-controller"), c.Views(), events.New(c.As("replicaset-controller"), "t", "", nil), log).Run)
+	c.Start(replicaset.New(c.As("replicaset-controller"), c.Views(), events.New(c.As("replicaset-controller"), "t", "", nil), sightings.New(), log).Run)
 	c.Start(New(c.As("deployment-controller"), c.Views(), events.New(c.As("deployment-controller"), "t", "", nil), log).Run)
 	return c
 }

@@ -23,6 +23,7 @@ import (
 	"minik8s/internal/controller/podautoscaler/decide"
 	"minik8s/internal/controller/podautoscaler/metricsapi"
 	"minik8s/internal/controller/replicaset"
+	"minik8s/internal/controller/sightings"
 	"minik8s/internal/events"
 )
 
@@ -96,7 +97,7 @@ func start(t *testing.T, m func(c *ct.Cluster) podautoscaler.Metrics) *ct.Cluste
 		return r
 	}
 	c.Hollow(nil, "n1", "n2")
-	c.Start(replicaset.New(c.As("replicaset-controller"), c.Views(), recorder("replicaset-controller"), log).Run)
+	c.Start(replicaset.New(c.As("replicaset-controller"), c.Views(), recorder("replicaset-controller"), sightings.New(), log).Run)
 	settings := decide.Defaults
 	settings.DownscaleWindow = 0
 	c.Start(podautoscaler.New(c.As("podautoscaler-controller"), c.Views(), recorder("podautoscaler-controller"), c.Kinds(), m(c),

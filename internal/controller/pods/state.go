@@ -37,9 +37,9 @@ func Ready(p *corev1.Pod) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// Available reports whether a pod has been ready for minReady seconds. If it is ready, but not for that long, wait is
-// the remaining time.
-func Available(p *corev1.Pod, minReady int32, now time.Time) (ok bool, wait time.Duration) {
+// Available reports whether a pod has been ready for minReady seconds. If it is ready, but not for that long, wait is the
+// remaining time. since says since when a pod is ready by the clock of now; nil: as the pod has it, by its node's clock.
+func Available(p *corev1.Pod, minReady int32, since func(*corev1.Pod) time.Time, now time.Time) (ok bool, wait time.Duration) {
 	c := Condition(p, corev1.PodReady)
 	if c == nil || c.Status != corev1.ConditionTrue {
 		return false, 0
@@ -47,7 +47,11 @@ func Available(p *corev1.Pod, minReady int32, now time.Time) (ok bool, wait time
 	if minReady == 0 {
 		return true, 0
 	}
-	wait = c.LastTransitionTime.Add(time.Duration(minReady) * time.Second).Sub(now)
+	from := c.LastTransitionTime.Time
+	if since != nil {
+		from = since(p)
+	}
+	wait = from.Add(time.Duration(minReady) * time.Second).Sub(now)
 	return wait <= 0, max(wait, 0)
 }
 

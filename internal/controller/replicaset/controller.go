@@ -19,6 +19,7 @@ import (
 	"minik8s/internal/controller/loop"
 	"minik8s/internal/controller/owner"
 	"minik8s/internal/controller/pods"
+	"minik8s/internal/controller/sightings"
 	"minik8s/internal/events"
 	"minik8s/internal/informer"
 	"minik8s/internal/supervise"
@@ -32,6 +33,7 @@ type Controller struct {
 	podsOf  *owner.Index[*corev1.Pod]
 	kinds   []*kindController
 	now     func() time.Time
+	seen    *sightings.Sightings
 }
 
 // kindController controls the sets of one kind.
@@ -54,9 +56,9 @@ type change struct {
 	announced  bool
 }
 
-// New makes the controller.
-func New(c client.Interface, views *informer.Views, record *events.Recorder, log *slog.Logger) *Controller {
-	r := &Controller{client: c, control: pods.Control{Client: c, Record: record}, now: clock.Now,
+// New makes the controller. seen says since when pods are ready.
+func New(c client.Interface, views *informer.Views, record *events.Recorder, seen *sightings.Sightings, log *slog.Logger) *Controller {
+	r := &Controller{client: c, seen: seen, control: pods.Control{Client: c, Record: record}, now: clock.Now,
 		pods: informer.New[*corev1.Pod](c, api.Pods, informer.Options{Views: views, Log: log}),
 	}
 	r.podsOf = owner.NewIndex(r.pods)
@@ -64,6 +66,7 @@ func New(c client.Interface, views *informer.Views, record *events.Recorder, log
 		r.kinds = append(r.kinds, newKindController(r, f, views, log))
 	}
 	r.pods.OnChange(func(old, now *corev1.Pod) {
+		seen.Pod(old, now)
 		for _, k := range r.kinds {
 			k.podChanged(old, now)
 		}
@@ -262,7 +265,7 @@ func (k *kindController) carryOut(ctx context.Context, of set, p plan) error {
 }
 
 func (k *kindController) updateStatus(ctx context.Context, of set, active []*corev1.Pod, terminating int32, p plan, failed error, settled bool) error {
-	s, lookAgain := status(of, active, terminating, p, failed, k.now())
+	s, lookAgain := status(of, active, terminating, p, failed, k.seen.Ready, k.now())
 	if !settled { // not all pods are counted yet: a Deployment that waits must not take this status as current
 		s.ObservedGeneration = of.status.ObservedGeneration
 	}

@@ -84,9 +84,9 @@ func wanted(of set) int32 {
 	return *of.spec.Replicas
 }
 
-// status is the set's status; failed is the error of carrying the plan out. lookAgain is when a pod will have been
+// status is the set's status; ready says since when a pod is ready, failed is the error of carrying the plan out. lookAgain is when a pod will have been
 // ready for long enough; 0 if none is waiting for that.
-func status(of set, active []*corev1.Pod, terminating int32, did plan, failed error, now time.Time) (s appsv1.ReplicaSetStatus, lookAgain time.Duration) {
+func status(of set, active []*corev1.Pod, terminating int32, did plan, failed error, ready func(*corev1.Pod) time.Time, now time.Time) (s appsv1.ReplicaSetStatus, lookAgain time.Duration) {
 	s = *of.status.DeepCopy()
 	s.Replicas, s.FullyLabeledReplicas, s.ReadyReplicas, s.AvailableReplicas = int32(len(active)), 0, 0, 0
 	s.TerminatingReplicas = &terminating
@@ -99,7 +99,7 @@ func status(of set, active []*corev1.Pod, terminating int32, did plan, failed er
 		if pods.Ready(p) {
 			s.ReadyReplicas++
 		}
-		ok, wait := pods.Available(p, of.spec.MinReadySeconds, now)
+		ok, wait := pods.Available(p, of.spec.MinReadySeconds, ready, now)
 		if ok {
 			s.AvailableReplicas++
 		}

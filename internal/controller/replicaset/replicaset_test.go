@@ -16,6 +16,7 @@ import (
 	"minik8s/internal/client"
 	ct "minik8s/internal/controller/controllertest"
 	"minik8s/internal/controller/pods"
+	"minik8s/internal/controller/sightings"
 	"minik8s/internal/events"
 )
 
@@ -84,13 +85,13 @@ func TestStatus(t *testing.T) {
 	for i, since := range []int64{980, 995} {
 		list[i].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Unix(since, 0)}}
 	}
-	s, again := status(replicaSets.read(rs), list, 2, plan{create: 1}, fmt.Errorf("no room"), now)
+	s, again := status(replicaSets.read(rs), list, 2, plan{create: 1}, fmt.Errorf("no room"), nil, now)
 	if s.Replicas != 3 || s.ReadyReplicas != 2 || s.AvailableReplicas != 1 || *s.TerminatingReplicas != 2 || s.ObservedGeneration != 4 ||
 		again != 5*time.Second || len(s.Conditions) != 1 || s.Conditions[0].Reason != "FailedCreate" {
 		t.Errorf("%+v, again in %s", s, again)
 	}
 	rs.Status = s
-	if s, _ = status(replicaSets.read(rs), list, 0, plan{}, nil, now); len(s.Conditions) != 0 {
+	if s, _ = status(replicaSets.read(rs), list, 0, plan{}, nil, nil, now); len(s.Conditions) != 0 {
 		t.Errorf("the failure stayed: %+v", s.Conditions)
 	}
 }
@@ -131,7 +132,7 @@ func TestOrderOfDeletion(t *testing.T) {
 func start(t *testing.T) (*ct.Cluster, *Controller) {
 	c := ct.New(t)
 	c.Hollow(nil, "n1", "n2")
-	r := New(c.As("replicaset-controller"), c.Views(), events.New(c.As("replicaset-controller"), "test", "", nil), slog.New(slog.DiscardHandler))
+	r := New(c.As("replicaset-controller"), c.Views(), events.New(c.As("replicaset-controller"), "test", "", nil), sightings.New(), slog.New(slog.DiscardHandler))
 	c.Start(r.Run)
 	return c, r
 }
@@ -257,7 +258,7 @@ func TestReportsWhatItReads(t *testing.T) {
 			t.Errorf("%+v", s.spec)
 		}
 		now := time.Unix(1000, 0)
-		st, _ := status(k.read(obj), somePods(2), 1, plan{create: 1}, fmt.Errorf("no room"), now)
+		st, _ := status(k.read(obj), somePods(2), 1, plan{create: 1}, fmt.Errorf("no room"), nil, now)
 		upd := k.report(obj, st)
 		if upd == nil || upd == obj {
 			t.Fatal("nothing is written")
@@ -267,11 +268,36 @@ func TestReportsWhatItReads(t *testing.T) {
 			c[0].Status != corev1.ConditionTrue || c[0].Reason != "FailedCreate" || c[0].Message != "no room" || !c[0].LastTransitionTime.Time.Equal(now) {
 			t.Errorf("%+v", got)
 		}
-		if st, _ = status(k.read(upd), somePods(2), 1, plan{create: 1}, fmt.Errorf("no room at all"), now.Add(time.Minute)); k.report(upd, st) != nil {
+		if st, _ = status(k.read(upd), somePods(2), 1, plan{create: 1}, fmt.Errorf("no room at all"), nil, now.Add(time.Minute)); k.report(upd, st) != nil {
 			t.Error("the same is written again")
 		}
-		if st, _ = status(k.read(upd), somePods(2), 1, plan{}, nil, now); len(k.read(k.report(upd, st)).status.Conditions) != 0 {
+		if st, _ = status(k.read(upd), somePods(2), 1, plan{}, nil, nil, now); len(k.read(k.report(upd, st)).status.Conditions) != 0 {
 			t.Error("the failure stays")
 		}
 	})
+}
+
+// A pod counts minReadySeconds after the controller saw it become ready, also where the clock of its node is an hour ahead.
+func TestAPodOfANodeWithAnotherClock(t *testing.T) {
+	c, _ := start(t)
+	one := int32(1)
+	ct.Create(c, &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "web"},
+		Spec: appsv1.ReplicaSetSpec{Replicas: &one, MinReadySeconds: 1, Selector: ct.Selector("web"), Template: ct.Template("web", "x:1")}})
+	available := func(n int32) {
+		ct.Until(c, fmt.Sprintf("%d available", n), api.ReplicaSets, func(list []*appsv1.ReplicaSet) bool {
+			return list[0].Status.ReadyReplicas == n && list[0].Status.AvailableReplicas == n
+		})
+	}
+	available(1)
+	name := ct.Until(c, "a pod", api.Pods, func(list []*corev1.Pod) bool { return len(list) == 1 })[0].Name
+	say := func(is corev1.ConditionStatus, since time.Time) {
+		ct.ChangeStatus(c, api.Pods, name, func(p *corev1.Pod) {
+			cond := pods.Condition(p, corev1.PodReady)
+			cond.Status, cond.LastTransitionTime = is, metav1.NewTime(since)
+		})
+	}
+	say(corev1.ConditionFalse, time.Now())
+	available(0)
+	say(corev1.ConditionTrue, time.Now().Add(time.Hour))
+	available(1)
 }

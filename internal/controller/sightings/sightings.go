@@ -22,8 +22,11 @@ import (
 // seconds, and a watch takes a moment.
 const slack = 2 * time.Second
 
-// started is the name of the start of a Job.
-const started = "started"
+// Names of what is sighted: the start of a Job, and that a pod became ready.
+const (
+	started = "started"
+	ready   = "ready"
+)
 
 // Sightings has when this master saw what objects say has happened.
 type Sightings struct {
@@ -59,6 +62,18 @@ func (s *Sightings) Start(job *batchv1.Job) time.Time {
 		return time.Time{}
 	}
 	return s.since(job.UID, started, job.Status.StartTime.Time)
+}
+
+// Pod notes a change of a pod. Who asks for Ready calls it for all pods that it sees, on the master that leads.
+func (s *Sightings) Pod(old, now *corev1.Pod) { follow(s, old, now, readiness) }
+
+// Ready is since when a pod is ready, which its node's clock has said; zero if it is not.
+func (s *Sightings) Ready(p *corev1.Pod) time.Time {
+	said, is := readiness(p)[ready]
+	if !is {
+		return time.Time{}
+	}
+	return s.since(p.UID, ready, said)
 }
 
 // since answers with the moment that was noted, or with what the object says; what it does not say, or says of the
@@ -148,6 +163,16 @@ func taints(n *corev1.Node) map[string]time.Time {
 		}
 	}
 	return out
+}
+
+// readiness is since when a pod is ready.
+func readiness(p *corev1.Pod) map[string]time.Time {
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+			return map[string]time.Time{ready: c.LastTransitionTime.Time}
+		}
+	}
+	return nil
 }
 
 // start is when a Job that has a deadline started.

@@ -165,3 +165,39 @@ func TestStartOfAJob(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A pod is ready since this master saw it become so, whatever its node's clock says; of one that was ready before, the pod's word is taken, but
+// not for the future.
+func TestPodsOfNodesWithOtherClocks(t *testing.T) {
+	pod := func(ready corev1.ConditionStatus, since *metav1.Time) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "p"}}
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: *since}}
+		return p
+	}
+	for _, x := range []struct {
+		name    string
+		old     *corev1.Pod
+		since   *metav1.Time
+		saysNow bool
+	}{
+		{"it becomes ready, an hour ahead", pod(corev1.ConditionFalse, at(0)), at(time.Hour), true},
+		{"it becomes ready, an hour behind", pod(corev1.ConditionFalse, at(-2*time.Hour)), at(-time.Hour), true},
+		{"it was ready, an hour ahead", nil, at(time.Hour), true},
+		{"it was ready an hour ago", nil, at(-time.Hour), false},
+	} {
+		s := sightings.New()
+		now := pod(corev1.ConditionTrue, x.since)
+		s.Pod(x.old, now)
+		first := s.Ready(now)
+		if near(first) != x.saysNow || !x.saysNow && !first.Equal(x.since.Time) {
+			t.Errorf("%s: %s", x.name, first)
+		}
+		s.Pod(now, now.DeepCopy())
+		if again := s.Ready(now); !again.Equal(first) {
+			t.Errorf("%s: %s, and then %s", x.name, first, again)
+		}
+		if gone := pod(corev1.ConditionFalse, at(0)); !s.Ready(gone).IsZero() {
+			t.Errorf("%s: one that is not ready is so since %s", x.name, s.Ready(gone))
+		}
+	}
+}
