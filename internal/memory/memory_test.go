@@ -1,9 +1,17 @@
 package memory
 
 import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // A mapping with relocations is read-only, too, and must stay: dropping it crashed the daemon.
@@ -25,9 +33,9 @@ Anonymous:             0 kB
 00a00000-00b00000 r-xp 00000000 00:00 0                                  [vdso]
 Anonymous:             0 kB
 `
-	want := []addresses{{0x400000, 0x500000}, {0x700000, 0x800000}, {0x800000, 0x900000}}
+	want := []addresses{{0x400000, 0x500000, "/bin/minik8sd"}, {0x700000, 0x800000, "/var/lib/minik8s/etcd/member/snap/db"}, {0x800000, 0x900000, "/bin/minik8sd"}}
 	if got := cleanRanges(smaps); !reflect.DeepEqual(got, want) {
-		t.Fatalf("got %x, want %x", got, want)
+		t.Fatalf("got %v, want %v", got, want)
 	}
 }
 
@@ -83,4 +91,75 @@ func TestDropFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A file that is mapped, as a database is, leaves the memory and is whole afterwards. If another one has its range by then, that loses nothing.
+func TestDropOfARangeThatMoves(t *testing.T) {
+	const size = 4 << 20
+	path := filepath.Join(t.TempDir(), "db")
+	if err := os.WriteFile(path, bytes.Repeat([]byte("file"), size/4), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	mapped, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(mapped) //nolint:errcheck // the test is over
+	whole := func(b []byte, word string) bool { return bytes.Equal(b, bytes.Repeat([]byte(word), len(b)/4)) }
+	if !whole(mapped, "file") { // which also brings it into memory
+		t.Fatal("the mapping is not the file")
+	}
+	before := resident(t, path)
+	if err := dropFiles(); err != nil {
+		t.Fatal(err)
+	}
+	if after := resident(t, path); before < size/1024/2 || after > before/4 {
+		t.Errorf("%d KiB in memory, and then %d", before, after)
+	}
+	if !whole(mapped, "file") {
+		t.Error("the file is not whole afterwards")
+	}
+
+	other, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(other, bytes.Repeat([]byte("heap"), size/4))
+	start := uintptr(unsafe.Pointer(unsafe.SliceData(other)))
+	r := addresses{start: start, end: start + size, file: path}
+	if err := r.drop(false); err != nil {
+		t.Error(err)
+	}
+	if !whole(other, "heap") {
+		t.Error("memory that is another's by now was lost")
+	}
+	if err := unix.Munmap(other); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.drop(false); err != nil {
+		t.Errorf("a range that nobody has any more: %v", err)
+	}
+}
+
+// resident is how many KiB of a mapped file are in memory.
+func resident(t *testing.T, path string) (n int) {
+	t.Helper()
+	smaps, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(smaps), path+"\n")
+	_, rest, _ = strings.Cut(rest, "Rss:")
+	if _, err := fmt.Sscan(rest, &n); !found || err != nil {
+		t.Fatal("the mapping is not in smaps: ", err)
+	}
+	return n
 }

@@ -15,16 +15,37 @@ func dropFiles() error {
 	if err != nil {
 		return err
 	}
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return err
+	}
 	for _, r := range cleanRanges(string(smaps)) {
-		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, r.start, r.end-r.start, unix.MADV_DONTNEED); errno != 0 {
-			return errno
+		if err := r.drop(r.file == self); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// addresses is a range of memory.
-type addresses struct{ start, end uintptr }
+// addresses is a range of memory, and the file that it maps.
+type addresses struct {
+	start, end uintptr
+	file       string
+}
+
+// drop drops a range's pages. fixed: the range maps this file as long as the process lives. A database is mapped anew when it grows, and by now
+// its old range may be somebody else's memory: the kernel is only asked to page it out, which loses nothing then.
+func (r addresses) drop(fixed bool) error {
+	advice := uintptr(unix.MADV_PAGEOUT)
+	if fixed {
+		advice = unix.MADV_DONTNEED
+	}
+	_, _, errno := unix.Syscall(unix.SYS_MADVISE, r.start, r.end-r.start, advice)
+	if errno == 0 || !fixed && (errno == unix.ENOMEM || errno == unix.EINVAL) { // it is not mapped any more; or its pages are locked
+		return nil
+	}
+	return errno
+}
 
 // cleanRanges are the mappings of files without any written page: they are not writable, and no page in them is
 // anonymous. The second condition matters: a loader writes relocations before it makes their mapping read-only, and
@@ -42,7 +63,9 @@ func cleanRanges(smaps string) []addresses {
 			start, err1 := strconv.ParseUint(from, 16, 64)
 			end, err2 := strconv.ParseUint(to, 16, 64)
 			candidate = candidate && err1 == nil && err2 == nil
-			r = addresses{uintptr(start), uintptr(end)}
+			if r = (addresses{start: uintptr(start), end: uintptr(end)}); candidate {
+				r.file = f[5]
+			}
 		case candidate && len(f) == 3 && f[0] == "Anonymous:":
 			if f[1] == "0" {
 				out = append(out, r)

@@ -69,18 +69,19 @@ static int open_or_fail(int status, const char *path, int flags) {
 	return fd;
 }
 
-// Opens the writing end of a stream. If it is a named pipe, *keep is its reading end: without one the process would be
-// killed when it writes while no daemon reads. It holds what is not read yet.
+// Opens the writing end of a stream, a named pipe; *keep is its reading end: without one the process would be killed when it
+// writes while no daemon reads. It holds what is not read yet. Of a file of the host's the container would have the file itself.
 static int open_output(int status, const char *path, int *keep) {
 	struct stat st;
 
 	if (!*path)
 		return open_or_fail(status, "/dev/null", O_WRONLY);
-	if (stat(path, &st) == 0 && S_ISFIFO(st.st_mode)) {
-		*keep = open_or_fail(status, path, O_RDONLY | O_NONBLOCK);
-		return open_or_fail(status, path, O_WRONLY);
+	*keep = open_or_fail(status, path, O_RDONLY | O_NONBLOCK);
+	if (fstat(*keep, &st) < 0 || !S_ISFIFO(st.st_mode)) {
+		errno = ENOTSUP;
+		fail(status, path);
 	}
-	return open_or_fail(status, path, O_WRONLY | O_APPEND | O_CREAT);
+	return open_or_fail(status, path, O_WRONLY);
 }
 
 // Opens the reading end of standard input, a named pipe; *keep is its writing end.

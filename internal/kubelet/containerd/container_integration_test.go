@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/containerd/containerd/cio"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
 	"minik8s/internal/kubelet/cri"
@@ -465,4 +467,57 @@ func TestRemovedBeforeItRanHasNotEnded(t *testing.T) {
 	if err := b.removePod(b.ctx, "uid-idle"); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A container that somebody has paused, as by ctr, ends when it is to; and a process that was added to it, and that its freezing keeps from
+// ending, does not hold up the daemon's next start.
+func TestPausedIsStopped(t *testing.T) {
+	b := newBench(t)
+	id := b.up("web", "sleep", "1000")
+	// What a daemon leaves that is killed during an exec.
+	ctx := b.ns(b.ctx)
+	c, err := b.client.LoadContainer(ctx, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := c.Task(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	added, err := task.Exec(ctx, "left", &specs.Process{Args: []string{"sleep", "1000"}, Cwd: "/", Env: []string{"PATH=/bin"}}, cio.NullIO)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := added.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(b.Runtime.cfg.RunDir, "containers", id, "exec-left")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"stdout", "stderr"} {
+		if err := unix.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := task.Pause(ctx); err != nil {
+		t.Fatal(err)
+	}
+
+	b.restart()
+	if _, err := os.Stat(dir); err != nil {
+		t.Errorf("the start has waited for the end of what was added: %v", err)
+	}
+	if err := b.StopContainer(b.ctx, id, 100*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if c := b.waitExit(id); c.ExitCode != 137 {
+		t.Errorf("it ended as %+v", c)
+	}
+	eventually(t, "what was added is gone", func() error {
+		if _, err := os.Stat(dir); err == nil {
+			return errors.New("its directory is there")
+		}
+		return nil
+	})
 }

@@ -76,16 +76,18 @@ func (r *Runtime) create(ctx context.Context, rec *record, cfg cri.ContainerConf
 			if err != nil {
 				return nil, err
 			}
-			pidPath, err := r.pidNamespace(rec)
+			from, err := r.pidsOf(rec)
 			if err != nil {
 				return nil, err
 			}
 			if cfg.TargetID != "" {
-				target := r.containers.Get(cfg.TargetID)
-				if target == nil || target.Meta.PodUID != cfg.PodUID {
+				if from = r.containers.Get(cfg.TargetID); from == nil || from.Meta.PodUID != cfg.PodUID {
 					return nil, fmt.Errorf("containerd: the pod has no container %s whose processes could be shared", cfg.TargetID)
 				}
-				if joins, err = target.OpenPIDNamespace(); err != nil {
+			}
+			pidPath := ""
+			if from != nil {
+				if joins, err = from.OpenPIDNamespace(); err != nil {
 					return nil, err
 				}
 				pidPath = fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), joins.Fd())

@@ -68,18 +68,15 @@ func (r *Runtime) removePause(ctx context.Context, rec *record) error {
 	return nil
 }
 
-// pidNamespace is the path of the pid namespace a pod's containers share; empty if each has its own.
-func (r *Runtime) pidNamespace(rec *record) (string, error) {
+// pidsOf is the container whose process namespace a pod's containers share; nil if each has its own.
+func (r *Runtime) pidsOf(rec *record) (*container.Container, error) {
 	if !rec.Config.ShareProcessNamespace || rec.Config.HostPID {
-		return "", nil
+		return nil, nil
 	}
 	for _, c := range r.containers.OfPod(rec.Config.PodUID) {
-		if c.Meta.Name != pauseName {
-			continue
-		}
-		if path, ok := c.PIDNamespace(); ok {
-			return path, nil
+		if c.Meta.Name == pauseName {
+			return c, nil
 		}
 	}
-	return "", fmt.Errorf("containerd: pod %s/%s has lost its shared pid namespace", rec.Config.PodNamespace, rec.Config.PodName)
+	return nil, fmt.Errorf("containerd: pod %s/%s has lost its shared pid namespace", rec.Config.PodNamespace, rec.Config.PodName)
 }

@@ -272,27 +272,37 @@ func (c *Container) resize(ctx context.Context, execID string, sizes <-chan cri.
 }
 
 // killExecs kills the exec processes of the last run in a container, because the clients of their streams are
-// disconnected.
-func (c *Container) killExecs(ctx context.Context) error {
+// disconnected. Nobody waits for their ends: one that is stuck in the kernel, or frozen, would hold up all pods of the node.
+func (c *Container) killExecs() error {
 	dirs, err := filepath.Glob(filepath.Join(c.dir, execPrefix+"*"))
 	if err != nil {
 		return fmt.Errorf("containerd: exec: %w", err)
 	}
-	var errs []error
 	for _, dir := range dirs {
 		x := &execProcess{c: c, dir: dir, id: strings.TrimPrefix(filepath.Base(dir), execPrefix)}
-		resp, err := c.set.tasks().Get(ctx, &tasks.GetRequest{ContainerID: c.Meta.ID, ExecID: x.id})
-		if err == nil {
-			// Its output is still read, or it may block on it.
-			errs = append(errs, x.pipe(filepath.Join(dir, "stdout"), io.Discard), x.pipe(filepath.Join(dir, "stderr"), io.Discard))
-			for _, o := range x.out {
-				o.Opened()
+		c.set.wg.Go(func() {
+			if err := x.killLeft(c.set.run); err != nil {
+				c.set.cfg.Log.Warn("a process that was added to a container before the restart could not be ended", "container", c.Meta.Name, "pod", c.Meta.PodNamespace+"/"+c.Meta.PodName, "err", err)
 			}
-			x.pid = resp.Process.Pid
-			x.kill(ctx)
-		}
-		x.remove(ctx)
-		x.closeOutput()
+		})
 	}
-	return errors.Join(errs...)
+	return nil
+}
+
+// killLeft ends and removes an exec process of the last run.
+func (x *execProcess) killLeft(ctx context.Context) (err error) {
+	if resp, gerr := x.c.set.tasks().Get(ctx, &tasks.GetRequest{ContainerID: x.c.Meta.ID, ExecID: x.id}); gerr == nil {
+		// Its output is still read, or it may block on it.
+		err = errors.Join(x.pipe(filepath.Join(x.dir, "stdout"), io.Discard), x.pipe(filepath.Join(x.dir, "stderr"), io.Discard))
+		for _, o := range x.out {
+			o.Opened()
+		}
+		x.pid = resp.Process.Pid
+		x.kill(ctx)
+	}
+	if ctx.Err() == nil { // else the next start finds it
+		x.remove(ctx)
+	}
+	x.closeOutput()
+	return err
 }

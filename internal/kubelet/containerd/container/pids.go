@@ -4,20 +4,9 @@ import (
 	"fmt"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"minik8s/internal/kubelet/cgroup"
 	"minik8s/internal/kubelet/cri"
 )
-
-// PIDNamespace is the path of the process namespace of a running container; ok is false if its process has ended.
-func (c *Container) PIDNamespace() (path string, ok bool) {
-	s, pid := c.get()
-	if s.State != cri.Running || unix.Kill(int(pid), 0) != nil {
-		return "", false
-	}
-	return fmt.Sprintf("/proc/%d/ns/pid", pid), true
-}
 
 // OpenPIDNamespace opens the process namespace of a running container. The file refers to that namespace even if the
 // process ends meanwhile and another gets its number.

@@ -97,7 +97,7 @@ func (c *Container) restore(ctx context.Context, discard Remover) error {
 		_, err = c.endUnstarted(ctx)
 	default:
 		if _, err = c.advance(cri.Running, func(s *state) { s.StartedAt = c.Meta.CreatedAt }); err == nil {
-			err = c.killExecs(ctx)
+			err = c.killExecs()
 		}
 	}
 	return err

@@ -50,15 +50,9 @@ func (c *Container) Stop(ctx context.Context, grace time.Duration) error {
 
 // kill ends a running container and waits until it has ended.
 func (c *Container) kill(ctx context.Context) error {
-	if c.Meta.OwnPIDs {
-		if err := c.signal(ctx, unix.SIGKILL); err != nil {
-			return err
-		}
-	} else {
-		_, err := c.set.tasks().Kill(ctx, &tasks.KillRequest{ContainerID: c.Meta.ID, Signal: uint32(unix.SIGKILL), All: true})
-		if err != nil && !errdefs.IsNotFound(errdefs.FromGRPC(err)) {
-			return fmt.Errorf("containerd: kill: %w", fromGRPC(err))
-		}
+	// By containerd, which thaws it: a paused container would not end.
+	if err := c.send(ctx, unix.SIGKILL, !c.Meta.OwnPIDs); err != nil {
+		return err
 	}
 	t := time.NewTimer(killTimeout)
 	defer t.Stop()
@@ -89,12 +83,15 @@ func (c *Container) signal(ctx context.Context, sig unix.Signal) error {
 			}
 		}
 	}
-	_, err := c.set.tasks().Kill(ctx, &tasks.KillRequest{ContainerID: c.Meta.ID, Signal: uint32(sig)})
-	if err != nil && !errdefs.IsNotFound(errdefs.FromGRPC(err)) {
-		if strings.Contains(err.Error(), "not running") || strings.Contains(err.Error(), "already finished") {
-			return nil
-		}
-		return fmt.Errorf("containerd: signal: %w", fromGRPC(err))
+	return c.send(ctx, sig, false)
+}
+
+// send has containerd send a signal to the first process, or to all. One that has ended needs none.
+func (c *Container) send(ctx context.Context, sig unix.Signal, all bool) error {
+	_, err := c.set.tasks().Kill(ctx, &tasks.KillRequest{ContainerID: c.Meta.ID, Signal: uint32(sig), All: all})
+	switch {
+	case err == nil, errdefs.IsNotFound(errdefs.FromGRPC(err)), strings.Contains(err.Error(), "not running"), strings.Contains(err.Error(), "already finished"):
+		return nil
 	}
-	return nil
+	return fmt.Errorf("containerd: signal: %w", fromGRPC(err))
 }

@@ -78,16 +78,14 @@ func (p *process) make(ctx context.Context, n *nursery, what, gate string, comma
 	return nil
 }
 
-// streamPath is the file of a stream. Programs that take a container's log, which nerdctl asks for, are not started.
+// streamPath is the named pipe of a stream. Programs that take a container's log, which nerdctl asks for, are not started. A file is refused, as
+// a caller's log would be one: the container would have the host's file itself, to read and to write as it likes.
 func streamPath(uri string) (string, error) {
-	scheme, path, ok := strings.Cut(uri, "://")
-	switch {
-	case !ok, scheme == "fifo":
-		return strings.TrimPrefix(uri, "fifo://"), nil
-	case scheme == "file":
-		return path, nil
+	path, ok := strings.CutPrefix(uri, "fifo://")
+	if scheme, _, is := strings.Cut(uri, "://"); is && !ok {
+		return "", fmt.Errorf("streams of the kind %s are not supported here, only named pipes: %w", scheme, errdefs.ErrNotImplemented)
 	}
-	return "", fmt.Errorf("streams of the kind %s are not supported here, only named pipes and files: %w", scheme, errdefs.ErrNotImplemented)
+	return path, nil
 }
 
 // watch calls done when the process has ended. It must be called once, when the process was made or found.

@@ -54,14 +54,16 @@ func TestEndsAreRead(t *testing.T) {
 	}
 }
 
-func TestStreamsArePipesOrFiles(t *testing.T) {
-	for uri, want := range map[string]string{"": "", "/run/x/stdout": "/run/x/stdout", "fifo:///run/x": "/run/x", "file:///var/log/x": "/var/log/x"} {
+func TestStreamsArePipes(t *testing.T) {
+	for uri, want := range map[string]string{"": "", "/run/x/stdout": "/run/x/stdout", "fifo:///run/x": "/run/x"} {
 		if got, err := streamPath(uri); err != nil || got != want {
 			t.Errorf("%q: %q, %v", uri, got, err)
 		}
 	}
-	if _, err := streamPath("binary:///usr/bin/logger?id=1"); !errdefs.IsNotImplemented(err) {
-		t.Errorf("a program: %v", err)
+	for _, uri := range []string{"binary:///usr/bin/logger?id=1", "file:///var/log/x"} {
+		if _, err := streamPath(uri); !errdefs.IsNotImplemented(err) {
+			t.Errorf("%s: %v", uri, err)
+		}
 	}
 }
 
@@ -686,4 +688,23 @@ func touch(t *testing.T, path string) {
 func zombie(pid int) bool {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || strings.Contains(string(data), ") Z ")
+}
+
+// A container is not given a file of the host's as its output: it could read and change it.
+func TestAFileIsNoStream(t *testing.T) {
+	b := newBed(t)
+	file := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(file, []byte("of the host"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	opts, _ := b.container("one", "id > /proc/self/fd/1")
+	for _, uri := range []string{file, "file://" + file, "fifo://" + file} {
+		opts.IO.Stdout = uri
+		if _, err := b.Create(b.ctx, "one", opts); err == nil {
+			t.Errorf("%s was taken", uri)
+		}
+	}
+	if data, err := os.ReadFile(file); err != nil || string(data) != "of the host" {
+		t.Errorf("the file is %q, %v", data, err)
+	}
 }
