@@ -2,11 +2,14 @@ package roles_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"minik8s/internal/api"
 	"minik8s/internal/api/minik8s"
@@ -102,4 +105,48 @@ func TestArrayOutlivesTheDaemon(t *testing.T) {
 	}
 	x.slurm.Do("scancel --name=$(squeue --noheader --format=%j | head -1)")
 	x.eventually("the array has ended", func() bool { s := x.job("array").Status; return plan.Ended(&s) })
+}
+
+// Jobs that log in by Secrets of their own, as those of the seed system X do, have one connection together where those say the same, and Slurm is
+// asked for all of them at once; also when the job and the Secret go by which that was done.
+func TestGpuJobsWithLoginsOfTheirOwn(t *testing.T) {
+	x := newCentre(t, slurmtest.Options{})
+	const jobs = 8
+	name := func(i int) string { return fmt.Sprintf("own-%d", i) }
+	for i := range jobs {
+		x.must(x.c.Create(context.Background(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name(i)},
+			StringData: map[string]string{"username": x.slurm.User, "password": x.slurm.Password}}, client.WriteOptions{}))
+		x.submit(name(i), minik8s.GpuJobSpec{LoginSecret: name(i), RunScripts: []string{"while [ ! -e $HOME/end ]; do sleep 0.1; done", "echo ran >out"}, Results: []string{"out"}})
+	}
+	x.eventually("all are submitted", func() bool {
+		for i := range jobs {
+			if x.job(name(i)).Status.JobID == "" {
+				return false
+			}
+		}
+		return true
+	})
+	began, asked := time.Now(), x.slurm.Calls("squeue")
+	connections := func() int { return strings.Count(x.slurm.Root("ps -eo args"), "sshd: "+x.slurm.User+" [priv]") }
+	if n := connections(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+	for _, k := range []*api.Kind{api.GpuJobs, api.Secrets} {
+		x.must(x.c.Delete(context.Background(), client.Key{Kind: k, Namespace: "default", Name: name(0)}, nil))
+	}
+	x.eventually("the first is gone", func() bool { return x.job(name(0)).Name == "" })
+	x.slurm.Do("touch end")
+	for i := 1; i < jobs; i++ {
+		x.back(name(i))
+		if got := x.read(name(i), "files/out"); got != "ran\n" {
+			t.Errorf("%s: %q", name(i), got)
+		}
+	}
+	// At most four times a minute, and once more at the beginning of each.
+	if n, most := x.slurm.Calls("squeue")-asked, 2+int(time.Since(began)/(15*time.Second)); n > most {
+		t.Errorf("squeue was called %d times in %s for %d jobs", n, time.Since(began), jobs)
+	}
+	if n := connections(); n != 1 {
+		t.Errorf("%d connections at the end", n)
+	}
 }

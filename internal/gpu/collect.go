@@ -160,7 +160,7 @@ func (g *Controller) fetch(ctx context.Context, at place, t *transfer, pause tim
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	places := g.places(at)
+	places := g.places(at.whole())
 	select {
 	case places <- struct{}{}:
 		defer func() { <-places }()

@@ -221,7 +221,7 @@ func (g *Controller) reconcile(ctx context.Context, key loop.Key) error {
 	if !ok {
 		return nil
 	}
-	at := g.whereTo(ctx, obj)
+	at := g.whereTo(ctx, obj).whole()
 	if !g.turns.take(at, key) {
 		return nil // it comes when it is its turn
 	}

@@ -148,3 +148,67 @@ func TestTurns(t *testing.T) {
 		t.Errorf("%d clusters have turns that nobody has, %d jobs wait", len(turns.taken), len(turns.later))
 	}
 }
+
+// Secrets that say the same login have one connection, whose places are looked after together by one follower; when that cannot log in any
+// more another one does.
+func TestSecretsThatSayTheSame(t *testing.T) {
+	c, g := start(t)
+	secret := func(name, password string) place {
+		ct.Create(c, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+			Data: map[string][]byte{"username": []byte("u"), "password": []byte(password)}})
+		return place{"default", "refuses", name}
+	}
+	a, b, other := secret("a", "1"), secret("b", "1"), secret("other", "2")
+	open := map[place]any{}
+	for _, at := range []place{a, b, other} {
+		cluster, _, err := g.links.For(c.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open[at] = cluster
+	}
+	if open[a] != open[b] || open[a] == open[other] {
+		t.Errorf("the connections of two equal logins and another one: %v", open)
+	}
+	first, second := &follower{g: g, at: a}, &follower{g: g, at: b}
+	if g.links.lead(second) != second || g.links.lead(first) != second || len(g.links.sharing(b)) != 2 || !g.links.sharing(b)[a] {
+		t.Error("one follower does not look for both")
+	}
+	if alone := (&follower{g: g, at: other}); g.links.lead(alone) != alone || len(g.links.sharing(other)) != 1 {
+		t.Error("another login is looked after with them")
+	}
+	first.forget([]batch.Mark{{UID: "u"}})
+	first.soon = true
+	first.hand(second)
+	if len(second.done) != 1 || !second.soon || len(first.done) != 0 || first.soon {
+		t.Errorf("what is said to one follower does not reach the other: %+v", second)
+	}
+	last := time.Time{}
+	for i, want := range []bool{true, false} {
+		if got := g.links.asked([]place{a, b}[i], func(at time.Time) bool { last = at; return at.IsZero() }); got != want {
+			t.Errorf("question %d: %v", i, got)
+		}
+	}
+	if last.IsZero() {
+		t.Error("each place asks by itself")
+	}
+
+	ct.Change(c, api.Secrets, "b", func(s *corev1.Secret) { s.Data["password"] = []byte("2") })
+	if now, _, err := g.links.For(c.Context(), b); err != nil || now != open[other] {
+		t.Errorf("a Secret that has changed: %v", err)
+	}
+	if g.links.lead(first) != first || len(g.links.sharing(a)) != 1 {
+		t.Error("nobody looks for the one that is left")
+	}
+	g.links.resign(first)
+	if g.links.lead(second) == second {
+		t.Error("two look for the others")
+	}
+	g.links.mu.Lock()
+	o := g.links.open[a]
+	g.links.mu.Unlock()
+	g.links.expire(a, o)
+	if g.links.standing(a) != nil || g.links.standing(b) == nil {
+		t.Error("the connection that nobody uses is the other one")
+	}
+}

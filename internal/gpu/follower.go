@@ -25,8 +25,8 @@ const (
 	idleLooks = 3
 )
 
-// follower follows the jobs of one place while there are any. Marks and Slurm are asked apart: a controller that is slow, or away,
-// does not keep jobs from their ends.
+// follower follows the jobs of one place while there are any. Of the followers whose places share a connection one looks for all. Marks and
+// Slurm are asked apart: a controller that is slow, or away, does not keep jobs from their ends.
 type follower struct {
 	g  *Controller
 	at place
@@ -39,7 +39,6 @@ type follower struct {
 	missed map[types.UID]int // how often Slurm knew nothing of a job
 	// recalled are the arrays of which it is known what ended before; run's alone.
 	recalled map[types.UID]bool
-	asked    time.Time
 	// trouble is what the jobs were told.
 	trouble *plan.Trouble
 }
@@ -68,11 +67,23 @@ func (f *follower) forget(marks []batch.Mark) {
 	f.done = append(f.done, marks...)
 }
 
-// active are the place's jobs that are not at their ends.
-func (f *follower) active() []*minik8s.GpuJob {
+// hand gives what was said to this follower to the one that looks for it.
+func (f *follower) hand(to *follower) {
+	f.mu.Lock()
+	done, soon := f.done, f.soon
+	f.done, f.soon = nil, false
+	f.mu.Unlock()
+	to.forget(done)
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	to.soon = to.soon || soon
+}
+
+// active are the jobs of places that are not at their ends.
+func (f *follower) active(at map[place]bool) []*minik8s.GpuJob {
 	var out []*minik8s.GpuJob
 	for _, j := range f.g.jobs.List() {
-		if j.DeletionTimestamp == nil && j.Status.Folder != "" && placeOf(j) == f.at && !plan.Ended(&j.Status) {
+		if j.DeletionTimestamp == nil && j.Status.Folder != "" && at[placeOf(j)] && !plan.Ended(&j.Status) {
 			out = append(out, j)
 		}
 	}
@@ -80,15 +91,28 @@ func (f *follower) active() []*minik8s.GpuJob {
 }
 
 func (f *follower) run(ctx context.Context) {
+	defer f.g.links.resign(f)
 	tick := time.NewTicker(marksEvery)
 	defer tick.Stop()
+	led := false
 	for idle := 0; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		jobs := f.active()
+		cluster, obj, err := f.g.links.For(ctx, f.at)
+		lead := f
+		if err == nil {
+			lead = f.g.links.lead(f)
+		} else {
+			f.g.links.resign(f)
+		}
+		at := map[place]bool{f.at: true}
+		if err == nil && lead == f {
+			at = f.g.links.sharing(f.at)
+		}
+		jobs := f.active(at)
 		if idle++; len(jobs) > 0 {
 			idle = 0
 		}
@@ -99,7 +123,12 @@ func (f *follower) run(ctx context.Context) {
 			return
 		}
 		f.g.mu.Unlock()
-		cluster, obj, err := f.g.links.For(ctx, f.at)
+		if lead != f {
+			led = false
+			f.hand(lead)
+			f.tellTrouble(jobs, nil, false)
+			continue
+		}
 		if err == nil {
 			err = f.recall(ctx, cluster, jobs)
 		}
@@ -112,7 +141,8 @@ func (f *follower) run(ctx context.Context) {
 				return nil
 			})
 		}
-		f.tellTrouble(jobs, err)
+		f.tellTrouble(jobs, err, !led) // who led before may have told them of another
+		led = err == nil
 		f.mu.Lock()
 		answer := f.answer
 		f.mu.Unlock()
@@ -121,12 +151,12 @@ func (f *follower) run(ctx context.Context) {
 }
 
 // tellTrouble tells the jobs why they cannot be followed, where somebody has to do something about it, and when that is over.
-func (f *follower) tellTrouble(jobs []*minik8s.GpuJob, err error) {
+func (f *follower) tellTrouble(jobs []*minik8s.GpuJob, err error, again bool) {
 	var now *plan.Trouble
 	if p := problem(err); p != nil && p.Reason != minik8s.SlurmUnreachable {
 		now = &plan.Trouble{Reason: p.Reason, Message: p.Message}
 	}
-	if now == f.trouble || now != nil && f.trouble != nil && *now == *f.trouble {
+	if !again && (now == f.trouble || now != nil && f.trouble != nil && *now == *f.trouble) {
 		return
 	}
 	f.trouble = now
@@ -167,11 +197,13 @@ func (f *follower) mayAsk(obj *minik8s.SlurmCluster) bool {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	since := time.Since(f.asked)
-	if f.asking || since < every && (!f.soon || since < min(queueGap, every)) {
+	if f.asking || !f.g.links.asked(f.at, func(last time.Time) bool {
+		since := time.Since(last)
+		return since >= every || f.soon && since >= min(queueGap, every)
+	}) {
 		return false
 	}
-	f.soon, f.asking, f.asked = false, true, time.Now()
+	f.soon, f.asking = false, true
 	return true
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/url"
 	"path"
@@ -28,7 +29,7 @@ import (
 // idleLink is how long a connection stays that nobody uses.
 const idleLink = 5 * time.Minute
 
-// Links are the connections to Slurm clusters, one for each cluster and login.
+// Links are the connections to Slurm clusters, one for each cluster and login, however many Secrets say that login.
 type Links struct {
 	client client.Interface
 	dialer login.Dialer
@@ -39,15 +40,24 @@ type Links struct {
 	id   string // of this minik8s cluster
 }
 
-// place is a cluster as a login sees it.
+// place is a cluster as a login sees it: a Secret's name, "" for the cluster's own.
 type place struct{ namespace, cluster, secret string }
 
+// whole is the cluster, whoever logs in.
+func (at place) whole() place { return place{namespace: at.namespace, cluster: at.cluster} }
+
+// open is a connection. Places of one cluster whose Secrets say the same have one together: jobs of the seed system X each have a Secret
+// of their own, and a cluster is not to be asked once for each of them.
 type open struct {
 	target  login.Target
 	folder  string
 	cluster *slurm.Cluster
+	places  map[place]bool
 	idle    *time.Timer
 	users   int // who hold it: it is not idle
+
+	leads *follower // the one that looks for all places
+	asked time.Time // when Slurm's controller was asked
 }
 
 // NewLinks makes the connections' keeper; c reads SlurmClusters and Secrets. A nil dialer is the machine's network.
@@ -113,16 +123,72 @@ func (l *Links) get(at place, target login.Target, folder string) *slurm.Cluster
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if o := l.open[at]; o != nil {
-		if o.target.Equal(&target) && o.folder == folder {
+		if o.is(&target, folder) {
 			o.idle.Reset(idleLink)
 			return o.cluster
 		}
-		l.drop(at, o)
+		l.leave(at, o)
 	}
-	o := &open{target: target, folder: folder, cluster: slurm.New(login.New(target, l.dialer, l.log), folder)}
+	for other, o := range l.open {
+		if other.whole() == at.whole() && o.is(&target, folder) {
+			o.places[at], l.open[at] = true, o
+			o.idle.Reset(idleLink)
+			return o.cluster
+		}
+	}
+	o := &open{target: target, folder: folder, cluster: slurm.New(login.New(target, l.dialer, l.log), folder), places: map[place]bool{at: true}}
 	o.idle = time.AfterFunc(idleLink, func() { l.expire(at, o) })
 	l.open[at] = o
 	return o.cluster
+}
+
+func (o *open) is(target *login.Target, folder string) bool {
+	return o.target.Equal(target) && o.folder == folder
+}
+
+// lead returns the follower that looks for all places of a follower's connection: this one, if there is none.
+func (l *Links) lead(f *follower) *follower {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.open[f.at]
+	if o == nil {
+		return f
+	}
+	if o.leads == nil {
+		o.leads = f
+	}
+	return o.leads
+}
+
+// resign has another follower look for the others.
+func (l *Links) resign(f *follower) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o := l.open[f.at]; o != nil && o.leads == f {
+		o.leads = nil
+	}
+}
+
+// sharing are the places that have a place's connection.
+func (l *Links) sharing(at place) map[place]bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if o := l.open[at]; o != nil {
+		return maps.Clone(o.places)
+	}
+	return map[place]bool{at: true}
+}
+
+// asked returns when Slurm's controller was last asked over a place's connection, and notes that it is asked now if may says so.
+func (l *Links) asked(at place, may func(last time.Time) bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	o := l.open[at]
+	if o == nil || !may(o.asked) {
+		return false
+	}
+	o.asked = time.Now()
+	return true
 }
 
 // hold keeps the connection of a place from being idle until it is released: for what lasts.
@@ -137,7 +203,7 @@ func (l *Links) hold(at place) (release func()) {
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if o.users--; l.open[at] == o {
+		if o.users--; len(o.places) > 0 {
 			o.idle.Reset(idleLink)
 		}
 	}
@@ -153,19 +219,27 @@ func (l *Links) expire(at place, o *open) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.open[at] != o:
+	case len(o.places) == 0:
 	case keep, o.users > 0:
 		o.idle.Reset(idleLink)
 	default:
-		l.drop(at, o)
+		for at := range o.places {
+			l.leave(at, o)
+		}
 	}
 }
 
-// drop closes a connection; mu is held.
-func (l *Links) drop(at place, o *open) {
-	o.idle.Stop()
+// leave takes a connection from a place, and closes it if that was the last; mu is held.
+func (l *Links) leave(at place, o *open) {
 	delete(l.open, at)
-	o.cluster.Close()
+	delete(o.places, at)
+	if o.leads != nil && o.leads.at == at {
+		o.leads = nil
+	}
+	if len(o.places) == 0 {
+		o.idle.Stop()
+		o.cluster.Close()
+	}
 }
 
 // Close closes all connections.
@@ -173,7 +247,7 @@ func (l *Links) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for at, o := range l.open {
-		l.drop(at, o)
+		l.leave(at, o)
 	}
 }
 
