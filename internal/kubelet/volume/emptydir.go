@@ -89,6 +89,14 @@ func mountTmpfs(dir string, size int64) error {
 
 // isMounted reports whether dir itself is a mount point.
 func isMounted(dir string) (bool, error) {
+	var st unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, dir, 0, 0, &st); err != nil {
+		return false, fmt.Errorf("%s: %w", dir, err)
+	}
+	if st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
+		return st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
+	}
+	// A kernel before 5.8 does not say.
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return false, err

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -220,7 +221,7 @@ func unmountBelow(dir string) error {
 		return err
 	}
 	mounts, err := mountsBelow(dir)
-	if err != nil {
+	if err != nil || len(mounts) == 0 {
 		return err
 	}
 	for _, at := range slices.Backward(mounts) {
@@ -239,27 +240,33 @@ func unmountBelow(dir string) error {
 	return nil
 }
 
-// mountsBelow lists the mount points under dir in the order in which they were mounted.
+// mountsBelow lists the mount points under dir in the order in which they were mounted. The kernel lists all of the machine's, of which a node
+// with many pods has thousands.
 func mountsBelow(dir string) ([]string, error) {
 	data, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err
 	}
-	var out []string
-	for line := range strings.Lines(string(data)) {
-		fields := strings.Fields(line)
-		if len(fields) < 5 {
-			continue
-		}
-		at := unescape(fields[4])
-		if strings.HasPrefix(at, dir+"/") {
-			out = append(out, at)
-		}
-	}
-	return out, nil
+	return mountsIn(data, dir), nil
 }
 
-// unescape undoes mountinfo's octal escapes: \040 is a blank.
-func unescape(s string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+func mountsIn(mountinfo []byte, dir string) (out []string) {
+	prefix := []byte(" " + escapes.Replace(dir) + "/")
+	for line := range bytes.Lines(mountinfo) {
+		if !bytes.Contains(line, prefix) {
+			continue
+		}
+		if fields := bytes.Fields(line); len(fields) >= 5 {
+			if at := unescapes.Replace(string(fields[4])); strings.HasPrefix(at, dir+"/") {
+				out = append(out, at)
+			}
+		}
+	}
+	return out
 }
+
+// mountinfo's octal escapes: a blank is \040.
+var (
+	escapes   = strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`)
+	unescapes = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+)

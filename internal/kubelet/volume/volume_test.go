@@ -5,10 +5,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -303,5 +305,55 @@ func TestErrorsSayWhich(t *testing.T) {
 		if m.TearDown(uid) == nil {
 			t.Errorf("tore down %q", uid)
 		}
+	}
+}
+
+// Mount points are found among those of the whole machine, whatever their names.
+func TestMountsIn(t *testing.T) {
+	const info = `22 1 0:21 / / rw - ext4 /dev/vda rw
+30 22 0:30 / /data/pods/uid/volumes/a rw - tmpfs tmpfs rw
+31 22 0:31 / /data/pods/uid/volumes/a\040b\134c rw - tmpfs tmpfs rw
+32 22 0:32 / /data/pods/uid2/volumes/a rw - tmpfs tmpfs rw
+33 22 0:33 / /data/pods/uid rw - tmpfs tmpfs rw
+34 22 0:34 /data/pods/uid/x /elsewhere rw - ext4 /dev/vda rw
+35 22 0:35 / /data/pods/a\040pod/v rw - tmpfs tmpfs rw
+short line
+`
+	for dir, want := range map[string][]string{
+		"/data/pods/uid":   {"/data/pods/uid/volumes/a", `/data/pods/uid/volumes/a b\c`},
+		"/data/pods/a pod": {"/data/pods/a pod/v"},
+		"/data/pods/none":  nil,
+	} {
+		if got := mountsIn([]byte(info), dir); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", dir, got, want)
+		}
+	}
+}
+
+func TestIsMounted(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("mounting needs root")
+	}
+	dir := filepath.Join(t.TempDir(), "a b")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	is := func(want bool) {
+		t.Helper()
+		if got, err := isMounted(dir); err != nil || got != want {
+			t.Errorf("%t, %v", got, err)
+		}
+	}
+	is(false)
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, ""); err != nil {
+		t.Fatal(err)
+	}
+	is(true)
+	if err := unmountBelow(filepath.Dir(dir)); err != nil {
+		t.Fatal(err)
+	}
+	is(false)
+	if _, err := isMounted(filepath.Join(dir, "none")); err == nil {
+		t.Error("a directory that is not there")
 	}
 }
