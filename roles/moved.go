@@ -20,8 +20,9 @@ import (
 var ErrMoved = errors.New("this machine has another address")
 
 // addressSettles is how long the addresses have to stay as they are before the machine counts as moved: a renewed lease may
-// take one away and give it back.
-const addressSettles = time.Second
+// take one away and give it back. While there is no other one nothing happens, however long that takes. All nodes are to follow
+// within a second.
+const addressSettles = 300 * time.Millisecond
 
 // runAddress ends with ErrMoved when the address that was found at the start has gone from this machine, and its way to the
 // cluster begins at another one. While it has no way at all it waits for one.
