@@ -51,7 +51,7 @@ const (
 	// pause is how long a node is left alone that did not answer once, and maxPause one that never does.
 	pause    = 5 * time.Second
 	maxPause = time.Minute
-	// forgotten is when everything is dropped after the last question.
+	// forgotten is when a node is dropped after the last question about it, as one that was removed, and all after the last one.
 	forgotten = 10 * time.Minute
 )
 
@@ -105,9 +105,25 @@ func (c *Collector) drop() {
 	clear(c.nodes)
 }
 
+// prune drops the nodes that nobody has asked about for long.
+func (c *Collector) prune() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, n := range c.nodes {
+		if !n.mu.TryLock() { // it is asked at this moment
+			continue
+		}
+		if !n.asked.IsZero() && c.now().Sub(n.asked) >= forgotten {
+			delete(c.nodes, name)
+		}
+		n.mu.Unlock()
+	}
+}
+
 // Nodes returns what nodes use, by their names. Those that do not answer are missing. The error is ctx'.
 func (c *Collector) Nodes(ctx context.Context, names []string) (map[string]Node, error) {
 	c.forget.Reset(forgotten)
+	c.prune()
 	var mu sync.Mutex
 	out := make(map[string]Node, len(names))
 	var asking sync.WaitGroup

@@ -321,3 +321,18 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		t.Errorf("%+v, followed: %v", got, followed)
 	}
 }
+
+// A node that was removed is dropped while others are still asked about.
+func TestNodesThatAreGone(t *testing.T) {
+	c, m := newCluster(t)
+	read(t, m, "a", "b")
+	for range 3 {
+		c.sleep(forgotten / 2)
+		read(t, m, "a")
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.nodes["a"] == nil || len(m.nodes) != 1 {
+		t.Errorf("%d nodes are remembered", len(m.nodes))
+	}
+}
