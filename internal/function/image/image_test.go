@@ -173,7 +173,7 @@ func TestImages(t *testing.T) {
 		files[h.Name] = string(data)
 	}
 	if files["function/main.py"] != spec.Source || files["function/lib/a.py"] != "a = 1" || files["function/b.bin"] != "\x00\x01" ||
-		files["function/.prerun.sh"] != "true" || !strings.Contains(files["minik8s/serve.py"], "X-Minik8s-Outcome") {
+		files["function/.prerun.sh"] != "true" || !strings.Contains(files["minik8s/_minik8s_serve.py"], "X-Minik8s-Outcome") {
 		t.Errorf("files: %q", files)
 	}
 	cfg, err := got.ConfigFile()

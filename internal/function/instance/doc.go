@@ -1,5 +1,5 @@
-// Package instance has the program that runs in each instance of a Python function: serve.py, which says itself what it does, and
-// the HTTP that it speaks. It travels in the daemon and becomes files of the function's image. It knows no cluster.
+// Package instance has the program that runs in each instance of a Python function: _minik8s_serve.py, which says itself what it does,
+// and the HTTP that it speaks. It travels in the daemon and becomes files of the function's image. It knows no cluster.
 package instance
 
 import "embed"
