@@ -59,7 +59,7 @@ func (d *Daemon) otherAPI(ctx context.Context, name string) (string, http.RoundT
 	}
 	address := node.Annotations[api.APIAddressAnnotation]
 	if address == "" {
-		return "", nil, fmt.Errorf("node %s is no master", name)
+		return "", nil, fmt.Errorf("node %s: %w", name, function.ErrNoMaster)
 	}
 	return "https://" + address, d.callMasters(), nil
 }

@@ -149,13 +149,6 @@ func (d *dispatcher) stop() {
 	}
 }
 
-// over reports whether stop was called.
-func (d *dispatcher) over() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.stopped
-}
-
 // pod takes over a change of a pod of a function.
 func (d *dispatcher) pod(key loop.Key, old, now *corev1.Pod) {
 	if p := d.pool(key); p != nil {

@@ -2,6 +2,9 @@ package function
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -61,7 +64,7 @@ func (f *Controller) inherit(ctx context.Context, c *minik8s.FunctionCall, q que
 		case <-time.After(pause):
 		case <-ctx.Done(): // deleted
 		}
-		if ctx.Err() != nil || f.dispatch.over() {
+		if ctx.Err() != nil || f.dispatch.ended() {
 			f.server.unclaim(callKey(c))
 			return
 		}
@@ -72,7 +75,7 @@ func (f *Controller) inherit(ctx context.Context, c *minik8s.FunctionCall, q que
 func (s *Server) elsewhere(ctx context.Context, c *minik8s.FunctionCall) bool {
 	master := c.Status.Master
 	if master == "" || master == s.cfg.Master {
-		return false // this process has not: the call could be claimed
+		return false // this process does not have it, or the claim would have failed
 	}
 	select {
 	case s.asking <- struct{}{}:
@@ -87,6 +90,10 @@ func (s *Server) elsewhere(ctx context.Context, c *minik8s.FunctionCall) bool {
 		return false
 	}
 	has, err := s.ask(ctx, master, c)
+	var gone *goneError
+	if err != nil && !errors.As(err, &gone) {
+		return true // it did not say: it is asked again
+	}
 	if err != nil && ctx.Err() == nil {
 		s.cfg.Log.Warn("a master that has begun calls cannot be asked, and is taken for lost: its calls are made again", "master", master, "error", err)
 		s.mu.Lock()
@@ -96,11 +103,21 @@ func (s *Server) elsewhere(ctx context.Context, c *minik8s.FunctionCall) bool {
 	return has
 }
 
+// goneError says that a master does not answer, or is none any more.
+type goneError struct{ err error }
+
+func (e *goneError) Error() string { return e.err.Error() }
+func (e *goneError) Unwrap() error { return e.err }
+
+// ask asks a master whether it has a call. An error is a *goneError, or says nothing of the master.
 func (s *Server) ask(ctx context.Context, master string, c *minik8s.FunctionCall) (has bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	base, ask, err := s.cfg.Other(ctx, master)
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err), errors.Is(err, ErrNoMaster):
+		return false, &goneError{err}
+	case err != nil:
 		return false, err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+pathOf(api.FunctionCalls, callKey(c), minik8s.FunctionResultSubresource)+"?"+forwardedBy+"="+s.cfg.Master, nil)
@@ -109,13 +126,18 @@ func (s *Server) ask(ctx context.Context, master string, c *minik8s.FunctionCall
 	}
 	resp, err := ask.RoundTrip(req)
 	if err != nil {
-		return false, unreachable(master, err)
+		return false, &goneError{unreachable(master, err)}
 	}
-	defer resp.Body.Close() //nolint:errcheck // nothing is read
-	if resp.StatusCode >= http.StatusInternalServerError && resp.Header.Get(headerCall) == "" {
-		return false, unreachable(master, apierrors.NewGenericServerResponse(resp.StatusCode, "get", api.FunctionCalls.GR(), c.Name, "", 0, true))
+	defer resp.Body.Close()                                 //nolint:errcheck // it was only read
+	io.Copy(io.Discard, io.LimitReader(resp.Body, maxBody)) //nolint:errcheck // so that the connection can be used again
+	answered := resp.Header.Get(headerCall) != ""
+	switch {
+	case answered, resp.StatusCode == http.StatusNotFound:
+		return resp.Header.Get(headerMaster) == master, nil
+	case resp.StatusCode >= http.StatusInternalServerError:
+		return false, &goneError{unreachable(master, fmt.Errorf("it answers %s", resp.Status))}
 	}
-	return resp.Header.Get(headerMaster) == master, nil
+	return false, unreachable(master, fmt.Errorf("it answers %s", resp.Status))
 }
 
 // has reports whether this process has a call under way.

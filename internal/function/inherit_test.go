@@ -2,7 +2,6 @@ package function
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -23,7 +22,7 @@ func otherMaster(t *testing.T, f *Controller, name string) (s *Server, gone *ato
 	s, gone = NewServer(f.server.client, Config{Master: name, Log: f.log}), new(atomic.Bool)
 	f.server.cfg.Other = func(_ context.Context, asked string) (string, http.RoundTripper, error) {
 		if asked != name || gone.Load() {
-			return "", nil, errors.New("nobody is there")
+			return "", nil, ErrNoMaster
 		}
 		return "https://" + name, roundTrip(func(r *http.Request) (*http.Response, error) {
 			parts := strings.Split(r.URL.Path, "/") // /apis/minik8s.io/v1/namespaces/NS/functioncalls/NAME/result
@@ -135,7 +134,7 @@ func TestALostMasterIsAskedOnce(t *testing.T) {
 	asked := new(atomic.Int32)
 	f.server.cfg.Other = func(context.Context, string) (string, http.RoundTripper, error) {
 		asked.Add(1)
-		return "", nil, errors.New("nobody is there")
+		return "", nil, ErrNoMaster
 	}
 	c := callOf("x", minik8s.CallRunning)
 	c.Status.Master = "b"
@@ -150,5 +149,35 @@ func TestALostMasterIsAskedOnce(t *testing.T) {
 	c.Status.Master = "a" // this process's predecessor
 	if f.server.elsewhere(t.Context(), c) || asked.Load() != 1 {
 		t.Error("it asks itself")
+	}
+}
+
+// What says nothing of a master does not make it lost: a store that does not answer here, or a refusal there.
+func TestAMasterThatDoesNotSay(t *testing.T) {
+	reg, _ := anAPI(t)
+	f := controlling(t, reg)
+	c := callOf("x", minik8s.CallRunning)
+	c.Status.Master = "b"
+	for _, x := range []struct {
+		name      string
+		status    int // 0: it is not asked
+		found     error
+		elsewhere bool
+	}{
+		{"the store does not say where it is", 0, context.DeadlineExceeded, true},
+		{"it has too much to do", http.StatusTooManyRequests, nil, true},
+		{"it does not let this one in", http.StatusForbidden, nil, true},
+		{"it knows no such call", http.StatusNotFound, nil, false},
+		{"its store does not answer", http.StatusServiceUnavailable, nil, false},
+	} {
+		f.server.cfg.Other = func(context.Context, string) (string, http.RoundTripper, error) {
+			return "https://b", roundTrip(func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: x.status, Header: http.Header{}, Body: http.NoBody}, nil
+			}), x.found
+		}
+		clear(f.server.lost)
+		if got := f.server.elsewhere(t.Context(), c); got != x.elsewhere {
+			t.Errorf("%s: %v", x.name, got)
+		}
 	}
 }

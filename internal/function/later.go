@@ -146,11 +146,18 @@ func (f *Controller) carry(ctx context.Context, c *minik8s.FunctionCall, q quest
 	switch {
 	case ctx.Err() != nil: // deleted
 	case r.stopped && r.steps <= 1: // no function was called yet: the next leader may make the call also where it is not to be made twice
-		writeStatus(ctx, f.server.client, c, minik8s.FunctionCallStatus{}) //nolint:errcheck // then that master takes it for one that has begun
+		f.giveUp(ctx, c)
 	case r.stopped:
 	default:
 		finish(ctx, f.server.client, c, r, c.Status.StartTime)
 	}
+}
+
+// giveUp says that a call has not begun, if it still is as this master wrote it: who was stopped for long may find that another one has it.
+func (f *Controller) giveUp(ctx context.Context, c *minik8s.FunctionCall) {
+	next := c.DeepCopy()
+	next.Status = minik8s.FunctionCallStatus{}
+	f.server.client.Update(ctx, next, client.WriteOptions{Subresource: api.StatusSubresource}) //nolint:errcheck // then who leads asks this master, and finds that it has it no more
 }
 
 // advance begins a FunctionCall that nobody has begun, and removes one whose time is over.

@@ -2,6 +2,7 @@ package function
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -27,10 +28,14 @@ type Config struct {
 	// Master is this machine's name. Leader is that of the master that has the calls, or "" while there is none.
 	Master string
 	Leader func(ctx context.Context) (string, error)
-	// Other is the way to another master's API, as one who may call everything: its URL and what asks it.
+	// Other is the way to another master's API, as one who may call everything: its URL and what asks it. The error is NotFound or ErrNoMaster
+	// if there is no such master any more.
 	Other func(ctx context.Context, master string) (base string, ask http.RoundTripper, err error)
 	Log   *slog.Logger
 }
+
+// ErrNoMaster says that a machine is no master.
+var ErrNoMaster = errors.New("it is no master")
 
 // Server answers who calls by HTTP, on every master.
 type Server struct {

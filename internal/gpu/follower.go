@@ -108,6 +108,7 @@ func (f *follower) run(ctx context.Context) {
 		} else {
 			f.g.links.resign(f)
 		}
+		in := err == nil // what is said of the login; the rest is about what was asked over it
 		at := map[place]bool{f.at: true}
 		if err == nil && lead == f {
 			at = f.g.links.sharing(f.at)
@@ -142,11 +143,15 @@ func (f *follower) run(ctx context.Context) {
 			})
 		}
 		f.tellTrouble(jobs, err, !led) // who led before may have told them of another
-		led = err == nil
+		led = in
 		f.mu.Lock()
 		answer := f.answer
 		f.mu.Unlock()
-		f.g.reportOf(ctx, f.at, err, answer)
+		says := f.at
+		if obj != nil && at[f.at.whole()] || obj != nil && at[place{f.at.namespace, f.at.cluster, obj.Spec.LoginSecret}] {
+			says = f.at.whole() // it is the cluster's own login that was used, by whichever Secret
+		}
+		f.g.reportOf(ctx, says, err, answer)
 	}
 }
 

@@ -179,7 +179,7 @@ func (l *Links) sharing(at place) map[place]bool {
 	return map[place]bool{at: true}
 }
 
-// asked returns when Slurm's controller was last asked over a place's connection, and notes that it is asked now if may says so.
+// asked reports whether Slurm's controller is asked now over a place's connection: may decides by when it was asked last.
 func (l *Links) asked(at place, may func(last time.Time) bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

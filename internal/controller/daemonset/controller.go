@@ -87,10 +87,8 @@ func New(c client.Interface, views *informer.Views, record *events.Recorder, see
 			d.loop.Add(key)
 		}
 	})
-	d.pods.OnChange(func(old, now *corev1.Pod) {
-		seen.Pod(old, now)
-		d.podChanged(old, now)
-	})
+	d.pods.Index(seen.Pod) // before anybody sees the change
+	d.pods.OnChange(d.podChanged)
 	return d
 }
 

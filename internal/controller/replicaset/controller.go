@@ -65,8 +65,8 @@ func New(c client.Interface, views *informer.Views, record *events.Recorder, see
 	for _, f := range []form{replicaSets, replicationControllers} {
 		r.kinds = append(r.kinds, newKindController(r, f, views, log))
 	}
+	r.pods.Index(seen.Pod) // before anybody sees the change
 	r.pods.OnChange(func(old, now *corev1.Pod) {
-		seen.Pod(old, now)
 		for _, k := range r.kinds {
 			k.podChanged(old, now)
 		}
