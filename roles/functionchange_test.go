@@ -88,7 +88,7 @@ func TestFunctionCallsEnd(t *testing.T) {
 		f, err := client.Get[*minik8s.Function](t.Context(), c.api, client.Key{Kind: api.Functions, Namespace: "default", Name: "sleeps"})
 		return err == nil && f.Status.ReadyInstances == 3
 	})
-	running := long("15")
+	running := long("20")
 	for _, x := range []chan answer{long("0.5"), long("0.5")} {
 		<-x
 	}

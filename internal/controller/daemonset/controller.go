@@ -88,6 +88,7 @@ func New(c client.Interface, views *informer.Views, record *events.Recorder, see
 		}
 	})
 	d.pods.Index(seen.Pod) // before anybody sees the change
+	d.pods.OnList(func() { seen.Pods(d.pods.List()) })
 	d.pods.OnChange(d.podChanged)
 	return d
 }

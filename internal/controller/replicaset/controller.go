@@ -66,6 +66,7 @@ func New(c client.Interface, views *informer.Views, record *events.Recorder, see
 		r.kinds = append(r.kinds, newKindController(r, f, views, log))
 	}
 	r.pods.Index(seen.Pod) // before anybody sees the change
+	r.pods.OnList(func() { seen.Pods(r.pods.List()) })
 	r.pods.OnChange(func(old, now *corev1.Pod) {
 		for _, k := range r.kinds {
 			k.podChanged(old, now)

@@ -67,6 +67,27 @@ func (s *Sightings) Start(job *batchv1.Job) time.Time {
 // Pod notes a change of a pod. Who asks for Ready calls it for all pods that it sees, on the master that leads.
 func (s *Sightings) Pod(old, now *corev1.Pod) { follow(s, old, now, readiness) }
 
+// Pods forgets pods that are not in a list of all: those that went while another master led, which nobody has seen here.
+func (s *Sightings) Pods(all []*corev1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	gone := map[types.UID]bool{}
+	for of, what := range s.seen {
+		if _, is := what[ready]; is {
+			gone[of] = true
+		}
+	}
+	if len(gone) == 0 {
+		return
+	}
+	for _, p := range all {
+		delete(gone, p.UID)
+	}
+	for of := range gone {
+		delete(s.seen, of)
+	}
+}
+
 // Ready is since when a pod is ready, which its node's clock has said; zero if it is not.
 func (s *Sightings) Ready(p *corev1.Pod) time.Time {
 	said, is := readiness(p)[ready]

@@ -196,6 +196,14 @@ func TestPodsOfNodesWithOtherClocks(t *testing.T) {
 		if again := s.Ready(now); !again.Equal(first) {
 			t.Errorf("%s: %s, and then %s", x.name, first, again)
 		}
+		s.Pods([]*corev1.Pod{now})
+		if again := s.Ready(now); !again.Equal(first) {
+			t.Errorf("%s: %s, and after a list %s", x.name, first, again)
+		}
+		s.Pods(nil)
+		if s.Holds() != 0 {
+			t.Errorf("%s: a pod that is gone is remembered", x.name)
+		}
 		if gone := pod(corev1.ConditionFalse, at(0)); !s.Ready(gone).IsZero() {
 			t.Errorf("%s: one that is not ready is so since %s", x.name, s.Ready(gone))
 		}

@@ -251,6 +251,7 @@ func (x *execProcess) remove(ctx context.Context) {
 	_, err := x.c.set.tasks().DeleteProcess(ctx, &tasks.DeleteProcessRequest{ContainerID: x.c.Meta.ID, ExecID: x.id})
 	if err = fromGRPC(err); err != nil && !errdefs.IsNotFound(err) && x.c.set.run.Err() == nil {
 		x.c.set.cfg.Log.Warn("a process added by exec could not be removed", "container", x.c.Meta.Name, "err", err)
+		return // the next start finds it by its directory
 	}
 	os.RemoveAll(x.dir) //nolint:errcheck // it is removed with the container's directory at the latest
 }
