@@ -28,6 +28,8 @@ const (
 	askLimit                = time.Second
 	askPause, maxAskPause   = 100 * time.Millisecond, 5 * time.Second
 	removedName, othersName = "removed", "others"
+	// behind is how long others may take to hear of a removal after the member that was removed.
+	behind = 5 * time.Second
 )
 
 // gone is the error that this member is none of the others' any more; servers is where they are.
@@ -97,6 +99,22 @@ func (s *Store) isKnown(m *member) (known, ok bool) {
 		case <-ctx.Done():
 			t.Stop()
 			return false, false
+		}
+	}
+}
+
+// isGone reports whether a member whose server has ended by itself is none of the others' any more. It may have heard of its removal before them, so
+// they are asked for a while.
+func (s *Store) isGone(m *member) bool {
+	for until := time.Now().Add(behind); ; {
+		known, ok := s.isKnown(m)
+		if !ok || !known || time.Now().After(until) {
+			return ok && !known
+		}
+		select {
+		case <-time.After(askPause):
+		case <-m.closed:
+			return false
 		}
 	}
 }
@@ -181,11 +199,7 @@ func (s *Store) watchEnd(m *member) {
 		if m.ended() {
 			return
 		}
-		known, ok := false, false
-		if s.cfg.Others != nil && !m.alone {
-			known, ok = s.isKnown(m)
-		}
-		if known || !ok {
+		if s.cfg.Others == nil || m.alone || !s.isGone(m) {
 			s.fail(errors.New("etcd's server has ended"))
 			return
 		}

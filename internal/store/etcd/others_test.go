@@ -21,6 +21,9 @@ type others struct {
 	store atomic.Pointer[etcd.Store]
 	seen  atomic.Pointer[[]string] // the servers that were named at last
 	asked chan struct{}            // gets a value for each question, unless it is full
+	// behind is a member that the others still know in so many answers.
+	behind  atomic.Uint64
+	answers atomic.Int32
 }
 
 func (o *others) Members(ctx context.Context, servers []string) (ids []uint64, revision int64, err error) {
@@ -38,6 +41,9 @@ func (o *others) Members(ctx context.Context, servers []string) (ids []uint64, r
 	}
 	for _, m := range s.Known() {
 		ids = append(ids, m.ID)
+	}
+	if o.behind.Load() != 0 && o.answers.Add(-1) >= 0 {
+		ids = append(ids, o.behind.Load())
 	}
 	return ids, revision, nil
 }
@@ -117,6 +123,8 @@ func TestRemovedComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	o.behind.Store(was) // it hears of its removal before those that it asks
+	o.answers.Store(3)
 	remove(t, was, a, d, b)
 	back("while it runs", b, was)
 	seen := map[string]bool{}
